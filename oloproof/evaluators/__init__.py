@@ -1,0 +1,32 @@
+"""The registry of evaluators: `AnyEvaluator` is the type of an entry of `evaluators:` in oloproof.yaml."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from oloproof.evaluators.base import Evaluator
+from oloproof.evaluators.citations import CitationValidity
+from oloproof.evaluators.ranking import HitRate, Mrr, Ndcg, RankingEvaluator, Recall
+from oloproof.evaluators.text import Contains, ExactMatch, Regex
+
+#: One evaluator, chosen by its `type`; usable as the type of a pydantic field.
+AnyEvaluator: TypeAlias = Annotated[
+    Contains | ExactMatch | Regex | HitRate | Recall | Mrr | Ndcg | CitationValidity,
+    Field(discriminator="type"),
+]
+
+__all__ = [
+    "AnyEvaluator",
+    "CitationValidity",
+    "Contains",
+    "Evaluator",
+    "ExactMatch",
+    "HitRate",
+    "Mrr",
+    "Ndcg",
+    "RankingEvaluator",
+    "Recall",
+    "Regex",
+]

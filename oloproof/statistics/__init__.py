@@ -1,0 +1,1 @@
+"""Intervals of metrics, and how their figures are printed."""
