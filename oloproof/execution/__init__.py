@@ -1,0 +1,1 @@
+"""Running cases through the stages: retrieve, assemble, generate."""

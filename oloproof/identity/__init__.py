@@ -1,0 +1,1 @@
+"""What makes a stored result valid: digests of everything that could change it, and of nothing else."""

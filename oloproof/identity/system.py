@@ -1,0 +1,77 @@
+"""The effective settings of a RAG system, and the identities of what its stages produce."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from oloproof.canonical import canonical_json, digest
+from oloproof.identity.fingerprint import Fingerprints
+from oloproof.records import Candidate, Case
+
+
+@dataclass(frozen=True)
+class System:
+    """What a run measured: the declared settings with the overrides of oloproof.yaml, and the code fingerprints.
+
+    `object` is `module:Class`.
+    """
+
+    name: str
+    version: str
+    object: str
+    depth: int
+    top_k: int
+    token_budget: int | None
+    index_version: str
+    fingerprints: Fingerprints
+
+    def with_settings(self, **changes: int | None) -> System:
+        """The same system under another top_k or token_budget."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+class Identities:
+    """Digests (32 bytes) of the stage results of one system.
+
+    Retrieval does not depend on top_k or the budget, generation not on how its context came about; case id,
+    metadata, order and checkout path are part of none.
+    """
+
+    def __init__(self, system: System) -> None:
+        prints = system.fingerprints
+        who = (system.name, system.version, system.object)
+        count = prints.count_tokens if system.token_budget is not None else ""
+        self._retrieval = digest("retrieval", *who, prints.retrieve, system.index_version, str(system.depth))
+        self._tokens = digest("tokens", *who, prints.count_tokens)
+        self._generation = digest("generation", *who, prints.generate)
+        self._execution = digest(
+            "execution", str(system.top_k), str(system.token_budget), count, prints.generate
+        )
+
+    def retrieval(self, case: Case) -> bytes:
+        return digest(self._retrieval, case.input_json)
+
+    def execution(self, retrieval: bytes) -> bytes:
+        return digest(self._execution, retrieval)
+
+    def token_count(self, candidate: Candidate) -> bytes:
+        return digest(self._tokens, canonical_json(candidate))
+
+    def generation(self, case: Case, context: Iterable[Candidate]) -> bytes:
+        return digest(self._generation, case.input_json, canonical_json(list(context)))
+
+    def gold_execution(self, generation: bytes) -> bytes:
+        """An execution whose context was given, not retrieved."""
+        return digest("given context", generation)
+
+
+def judgment_id(execution: bytes, evaluator: bytes, expected: str) -> bytes:
+    """Identity of a judgment: the execution, the evaluator's definition and code version, the expected value."""
+    return digest("judgment", execution, evaluator, expected)
+
+
+def text_id(text: str) -> str:
+    """The name under which a passage's text is stored: 128 bits of its SHA-256, in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,216 @@
+"""oloproof.yaml: the suite, the system under test, the evaluators, and how to run them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from oloproof.errors import ConfigurationError
+from oloproof.evaluators import AnyEvaluator
+from oloproof.settings.fields import (
+    Count,
+    CountOrZero,
+    ListOf,
+    OptionalCount,
+    OptionalText,
+    Settings,
+    Text,
+    Version,
+)
+from oloproof.settings.validation import validate
+from oloproof.settings.wording import capped, hint, nearest
+from oloproof.settings.yamlfile import KeyPath, SourceLines, load_yaml
+
+_SLICES = ("relevant_position", "context_truncated")
+
+
+def _object_path(text: str) -> str:
+    module, colon, name = text.partition(":")
+    if not (colon and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))):
+        raise ValueError(f'expected module:Class such as app:SupportRag, found "{text}"')
+    return text
+
+
+def _slice(text: str) -> str:
+    head, *keys = text.split(".")
+    if text in _SLICES or (head == "metadata" and keys and all(keys)):
+        return text
+    meant = nearest(text, _SLICES)
+    if meant is None and head != "metadata" and all((head, *keys)):
+        meant = f"metadata.{text}"
+    known = f"known are metadata.KEY, {' and '.join(_SLICES)}"
+    raise ValueError(f'unknown slice "{text}"; {f"did you mean {meant}?" if meant else known}')
+
+
+class RagSettings(Settings):
+    """The class under test, and overrides of the settings it declares.
+
+    `model_fields_set` tells an override of None (`token_budget: null`, no budget) from none at all.
+    """
+
+    object: Annotated[str, AfterValidator(_object_path)]
+    depth: OptionalCount = None
+    top_k: OptionalCount = None
+    token_budget: Count | None = None
+    index_version: OptionalText = None
+
+
+class SystemSettings(Settings):
+    """The system under test; name and version default to what the class declares."""
+
+    name: OptionalText = None
+    version: OptionalText = None
+    rag: RagSettings
+
+
+class ExecutionSettings(Settings):
+    """How stages are run. `timeout_seconds` is per call, `retries` after a call that failed."""
+
+    workers: Annotated[int, Field(ge=1, le=256)] = 1
+    threads: Annotated[int, Field(ge=1, le=256)] = 1
+    timeout_seconds: Annotated[float, Field(gt=0, le=1_000_000)] = 60.0
+    retries: CountOrZero = 0
+
+
+class DiagnosisSettings(Settings):
+    """What the diagnosis of new failures may cost, and the pass/fail criterion it follows."""
+
+    max_cases: Count = 50
+    max_generate_calls: Count = 400
+    criterion: OptionalText = None
+
+
+class IdentitySettings(Settings):
+    """Environment variables that change results, and files whose contents do not."""
+
+    env: ListOf[Text] = ()
+    ignore_files: ListOf[Text] = ()
+
+
+class ProjectConfig(Settings):
+    """The contents of oloproof.yaml."""
+
+    version: Version
+    project: OptionalText = None
+    dataset: Text
+    system: SystemSettings
+    evaluators: Annotated[ListOf[AnyEvaluator], Field(min_length=1)]
+    relevance_unit: Literal["document", "chunk"] = "document"
+    slices: ListOf[Annotated[str, AfterValidator(_slice)]] = ()
+    min_slice_support: Count = 5
+    execution: ExecutionSettings = ExecutionSettings()
+    diagnosis: DiagnosisSettings = DiagnosisSettings()
+    identity: IdentitySettings = IdentitySettings()
+    prepare: OptionalText = None
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A configuration file with its place.
+
+    `path` is the file as the user named it, `root` its directory and `dataset` the case file, both absolute;
+    `dataset_shown` is the case file as messages name it. `lines` knows where each key stands.
+    """
+
+    path: Path
+    root: Path
+    config: ProjectConfig
+    dataset: Path
+    dataset_shown: str
+    lines: SourceLines
+
+
+def load_project(path: Path) -> Project:
+    """Read oloproof.yaml. Raises ConfigurationError with every problem, file and line.
+
+    Ranking evaluators without a relevance unit of their own get the suite's.
+    """
+    loaded = load_yaml(path)
+    config = validate(ProjectConfig, loaded)
+    problems = list(_contradictions(config, loaded.lines))
+    if problems:
+        raise ConfigurationError(*capped(problems))
+    evaluators = tuple(_with_unit(evaluator, config.relevance_unit) for evaluator in config.evaluators)
+    root = Path(os.path.abspath(path)).parent
+    return Project(
+        path=path,
+        root=root,
+        config=config.model_copy(update={"evaluators": evaluators}),
+        dataset=root / config.dataset,
+        dataset_shown=str(path.parent / config.dataset),
+        lines=loaded.lines,
+    )
+
+
+def check_against(project: Project, depth: int, top_k: int) -> None:
+    """Check what depends on the settings in force, the class's own or overridden ones.
+
+    Raises ConfigurationError when top_k or the k of an evaluator is above depth.
+    """
+    problems = []
+    if top_k > depth:
+        problems.append(
+            project.lines.problem(
+                _rag_setting(project.config.system.rag, "top_k", "depth"),
+                f"top_k is {top_k} but depth is {depth}: no more than depth passages are ever retrieved; "
+                "lower top_k or raise depth",
+            )
+        )
+    for index, evaluator in enumerate(project.config.evaluators):
+        k = getattr(evaluator, "k", None)
+        if k is not None and k > depth:
+            problems.append(
+                project.lines.problem(
+                    ("evaluators", index, "k"),
+                    f"k is {k} but depth is {depth}, so every case would be missing; lower k or raise depth",
+                )
+            )
+    if problems:
+        raise ConfigurationError(*capped(problems))
+
+
+def _rag_setting(rag: RagSettings, *names: str) -> KeyPath:
+    """The first of the settings that stands in the file; the class that declares them where none does."""
+    given = [name for name in names if name in rag.model_fields_set]
+    return ("system", "rag", given[0] if given else "object")
+
+
+def _with_unit(evaluator: AnyEvaluator, unit: Literal["document", "chunk"]) -> AnyEvaluator:
+    if getattr(evaluator, "relevance_unit", unit) is None:
+        return evaluator.with_unit(unit)  # type: ignore[union-attr]
+    return evaluator
+
+
+def _contradictions(config: ProjectConfig, lines: SourceLines) -> Iterator[str]:
+    """Problems between settings that are well-formed each for itself."""
+    first: dict[str, int] = {}
+    for index, evaluator in enumerate(config.evaluators):
+        criterion = evaluator.criterion_name
+        earlier = first.setdefault(criterion, index)
+        if earlier != index:
+            line = lines.line("evaluators", earlier)
+            yield lines.problem(
+                ("evaluators", index),
+                f"yields the criterion {criterion}, as evaluators[{earlier}] on line {line} does; "
+                "remove one or name it differently",
+            )
+    for index, name in enumerate(config.slices):
+        earlier = config.slices.index(name)
+        if earlier != index:
+            line = lines.line("slices", earlier)
+            yield lines.problem(("slices", index), f"{name} stands on line {line} already")
+    criterion_wanted = config.diagnosis.criterion
+    pass_fail = [each.criterion_name for each in config.evaluators if each.kind == "pass_fail"]
+    if criterion_wanted is not None and criterion_wanted not in pass_fail:
+        sentence = (
+            f"{criterion_wanted} is a score, and only a pass/fail criterion can be diagnosed"
+            if criterion_wanted in first
+            else f"no evaluator yields the criterion {criterion_wanted}"
+        )
+        options = hint(criterion_wanted, pass_fail, "pass/fail criteria are")
+        yield lines.problem(("diagnosis", "criterion"), f"{sentence}; {options}")

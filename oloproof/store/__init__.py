@@ -1,0 +1,1 @@
+"""The SQLite store under `.oloproof/`: stage results, judgments, and the records of runs."""

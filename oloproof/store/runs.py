@@ -1,0 +1,192 @@
+"""Runs and their cases, comparisons and diagnoses: appended as they come to be, found by any unique prefix."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from oloproof.canonical import canonical_json, digest
+from oloproof.errors import ConfigurationError
+from oloproof.jsonform import from_json, to_json
+from oloproof.records import Case, StageError
+from oloproof.run_records import CaseRow, Run, judgment_from_json, judgment_to_json
+from oloproof.store.database import Database
+
+_COLUMNS = "position, case_id, body, pair, execution, judgments, tags, error, seconds, log"
+
+
+def case_digest(case: Case) -> bytes:
+    """Identity of a case's whole content."""
+    return digest("case", canonical_json(case.to_json()))
+
+
+def pair_digest(case: Case) -> bytes:
+    """Identity of what two runs must share for a case to pair: input and expected value."""
+    return digest("pair", case.input_json, canonical_json(dict(case.expected)))
+
+
+class Runs:
+    """The records of runs and of what was made from them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # ----------------------------------------------------------------------------------- writing
+
+    def put(self, run: Run) -> None:
+        """Store a run's record, or replace it (a run is stored when it starts and when it ends)."""
+        record = json.dumps(to_json(run), ensure_ascii=False)
+        self._database.write("INSERT OR REPLACE INTO run VALUES (?, ?, ?)", [(run.id, run.parent, record)])
+
+    def append(self, run_id: str, rows: Iterable[tuple[CaseRow, Case]]) -> None:
+        bodies: list[tuple[object, ...]] = []
+        lines: list[tuple[object, ...]] = []
+        for row, case in rows:
+            bodies.append((row.body, json.dumps(case.to_json(), ensure_ascii=False)))
+            lines.append(
+                (
+                    run_id,
+                    row.position,
+                    row.case_id,
+                    row.body,
+                    row.pair,
+                    row.execution,
+                    json.dumps([judgment_to_json(j) for j in row.judgments]),
+                    json.dumps(row.tags, ensure_ascii=False),
+                    None if row.error is None else json.dumps(row.error, ensure_ascii=False),
+                    json.dumps(row.seconds),
+                    row.log,
+                )
+            )
+        self._database.write("INSERT OR IGNORE INTO case_body VALUES (?, ?)", bodies)
+        self._database.write(
+            "INSERT OR REPLACE INTO run_case VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", lines
+        )
+
+    def put_document(self, identity: str, kind: str, made: float, record: Any) -> None:
+        """Store a comparison or a diagnosis under the digest of its content."""
+        self._database.write(
+            "INSERT OR REPLACE INTO document VALUES (?, ?, ?, ?)",
+            [(identity, kind, made, json.dumps(record, ensure_ascii=False))],
+        )
+
+    # ----------------------------------------------------------------------------------- finding
+
+    def resolve(self, wanted: str) -> tuple[str, str]:
+        """(kind, id) for an id, a unique prefix of one, `latest` or `latest~N`; kind is run, comparison or
+        diagnosis. Raises ConfigurationError when there is none or more than one."""
+        if wanted == "latest" or wanted.startswith("latest~"):
+            return "run", self._latest(wanted)
+        found: list[tuple[str, str]] = []
+        for prefix, is_run in (
+            (wanted, True),
+            (f"run_{wanted}", True),
+            (wanted, False),
+            (f"sha256:{wanted}", False),
+        ):
+            table = "SELECT 'run', id FROM run" if is_run else "SELECT kind, id FROM document"
+            upper = prefix.upper().replace("RUN_", "run_", 1) if is_run else prefix.lower()
+            found += self._database.read(
+                f"{table} WHERE substr(id, 1, ?) = ? ORDER BY id LIMIT 9", (len(upper), upper)
+            ).fetchall()
+        found = list(dict.fromkeys(found))
+        exact = [entry for entry in found if entry[1] == wanted]
+        if exact:
+            return exact[0]
+        if not found or not wanted:
+            raise ConfigurationError(
+                f"no run, comparison or diagnosis {wanted!r} in {self._database.path}; "
+                "`oloproof runs` lists what is there"
+            )
+        if len(found) > 1:
+            some = ", ".join(identity[:20] + "…" * (len(identity) > 20) for _, identity in found[:4])
+            raise ConfigurationError(f"{wanted!r} fits more than one: {some}; give more of it")
+        return found[0]
+
+    def _latest(self, wanted: str) -> str:
+        back = 0
+        if wanted != "latest":
+            try:
+                back = int(wanted.removeprefix("latest~"))
+            except ValueError:
+                back = -1
+            if back < 0:
+                raise ConfigurationError(
+                    f"{wanted!r} is no id: after latest~ comes a whole number such as latest~1"
+                )
+        row = self._database.read(
+            "SELECT id FROM run WHERE parent IS NULL ORDER BY id DESC LIMIT 1 OFFSET ?", (back,)
+        ).fetchone()
+        if row is None:
+            raise ConfigurationError(
+                f"there is no run {wanted} in {self._database.path}; `oloproof run` makes one"
+            )
+        return str(row[0])
+
+    def find_run(self, wanted: str) -> Run:
+        kind, identity = self.resolve(wanted)
+        if kind != "run":
+            raise ConfigurationError(f"{wanted!r} is a {kind}; a run is needed here")
+        return self.get(identity)
+
+    def get(self, run_id: str) -> Run:
+        row = self._database.read("SELECT record FROM run WHERE id = ?", (run_id,)).fetchone()
+        if row is None:
+            raise ConfigurationError(f"no run {run_id} in {self._database.path}")
+        return from_json(Run, row[0])
+
+    def document(self, identity: str) -> Any:
+        row = self._database.read("SELECT record FROM document WHERE id = ?", (identity,)).fetchone()
+        return json.loads(row[0])
+
+    def newest(self, limit: int) -> list[Run]:
+        """The newest runs that are not part of a diagnosis, newest first."""
+        rows = self._database.read(
+            "SELECT record FROM run WHERE parent IS NULL ORDER BY id DESC LIMIT ?", (limit,)
+        ).fetchall()
+        return [from_json(Run, record) for (record,) in rows]
+
+    # ------------------------------------------------------------------------------------- cases
+
+    def rows(self, run_id: str, case_ids: Sequence[str] | None = None) -> Iterator[CaseRow]:
+        """The cases of a run in their order, all or those named."""
+        if case_ids is None:
+            cursor = self._database.read(
+                f"SELECT {_COLUMNS} FROM run_case WHERE run = ? ORDER BY position", (run_id,)
+            )
+            yield from map(_row, cursor)
+            return
+        for case_id in case_ids:
+            cursor = self._database.read(
+                f"SELECT {_COLUMNS} FROM run_case WHERE run = ? AND case_id = ?", (run_id, case_id)
+            )
+            yield from map(_row, cursor)
+
+    def bodies(self, ids: Sequence[bytes]) -> dict[bytes, dict[str, Any]]:
+        """The contents of cases, as they stood in the case file."""
+        found = {}
+        for start in range(0, len(ids), 500):
+            part = tuple(ids[start : start + 500])
+            marks = ",".join("?" * len(part))
+            for identity, body in self._database.read(
+                f"SELECT id, body FROM case_body WHERE id IN ({marks})", part
+            ):
+                found[identity] = json.loads(body)
+        return found
+
+
+def _row(columns: tuple[Any, ...]) -> CaseRow:
+    position, case_id, body, pair, execution, judgments, tags, error, seconds, log = columns
+    return CaseRow(
+        position=position,
+        case_id=case_id,
+        body=body,
+        pair=pair,
+        execution=execution,
+        judgments=tuple([judgment_from_json(value) for value in json.loads(judgments)]),
+        tags=tuple(json.loads(tags)),
+        error=None if error is None else StageError(*json.loads(error)),
+        seconds=json.loads(seconds),
+        log=log,
+    )
