@@ -1,0 +1,95 @@
+"""The command line's grammar. The commands themselves are imported when they are called."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from oloproof import __version__
+
+DEFAULT_CONFIG = Path("oloproof.yaml")
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The parsed arguments; `command` is a function of them. Wrong usage exits with 2, as argparse does."""
+    return _parser().parse_args(arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="oloproof",
+        description="Evaluate a RAG system stage by stage, find out why cases fail, compare, and decide.",
+        epilog="Exit codes: 0 ALLOW or WARN; 1 BLOCK, a rule failed; 2 wrong input; 3 BLOCK, not enough evidence; "
+        "4 BLOCK, a person must decide; 5 the run did not finish.",
+    )
+    parser.add_argument("--version", action="version", version=f"oloproof {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    run = _command(commands, "run", "evaluate the system on its cases, and decide the policy")
+    _add_policy(run, "policy file with rules on one run (default: release.yaml beside the configuration)")
+
+    runs = _command(commands, "runs", "list the newest runs")
+    runs.add_argument("--limit", type=_positive, default=20, metavar="N", help="how many (default: 20)")
+
+    inspect = _command(commands, "inspect", "show a run, a comparison or a diagnosis")
+    inspect.add_argument("id", help="an id, any unique prefix of one, latest, or latest~1")
+    inspect.add_argument("--failures", action="store_true", help="only cases that failed or errored")
+    inspect.add_argument("--criterion", metavar="C", help="with --failures: only failures of this criterion")
+    inspect.add_argument("--case", metavar="ID", help="one case with everything that is known of it")
+
+    diagnose = _command(commands, "diagnose", "re-execute failed cases under a controlled change")
+    diagnose.add_argument("id", metavar="RUN", help="a run: its id, any unique prefix, latest, or latest~1")
+    diagnose.add_argument("--intervention", choices=["gold-context"], required=True, help="what to change")
+    diagnose.add_argument("--criterion", metavar="C", required=True, help="whose failures to diagnose")
+
+    compare = _command(
+        commands, "compare", "compare a run with a baseline run, and decide a policy on the pair"
+    )
+    compare.add_argument("candidate", metavar="CANDIDATE", help="the run that is proposed")
+    compare.add_argument("baseline", metavar="BASELINE", help="the run it is held against")
+    _add_policy(compare, "policy file with rules on a pair (default: compare.yaml beside the configuration)")
+
+    gate = _command(commands, "gate", "decide a policy on a stored run")
+    gate.add_argument("id", metavar="RUN", help="a run: its id, any unique prefix, latest, or latest~1")
+    _add_policy(gate, "policy file with rules on one run (default: release.yaml beside the configuration)")
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        default=DEFAULT_CONFIG,
+        metavar="PATH",
+        help="configuration file; the store is .oloproof/ beside it (default: oloproof.yaml)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the record as JSON")
+    parser.add_argument("--traceback", action="store_true", help="show where an error was raised")
+    parser.set_defaults(command=_late(name))
+    return parser
+
+
+def _add_policy(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument(
+        "--policy", type=Path, action="append", metavar="FILE", help=text + "; may be repeated"
+    )
+
+
+def _late(name: str) -> Callable[[argparse.Namespace], int]:
+    def command(given: argparse.Namespace) -> int:
+        code: int = import_module(f"oloproof.cli.{name}").command(given)
+        return code
+
+    return command
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
+    return number

@@ -1,0 +1,125 @@
+"""`oloproof inspect`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from oloproof.cli.workplace import RELEASE_POLICY, Store, load_policies, opened_store
+from oloproof.comparison import Comparison
+from oloproof.decisions.deciding import decide_run
+from oloproof.decisions.records import Gate
+from oloproof.diagnosis.records import Diagnosis
+from oloproof.errors import ConfigurationError
+from oloproof.jsonform import from_json, to_json
+from oloproof.report.case_text import CaseView, case_lines, case_text, fate
+from oloproof.report.comparison_text import comparison_text
+from oloproof.report.diagnosis_text import diagnosed_case_line
+from oloproof.report.run_text import run_text
+from oloproof.run_records import CaseRow, Run, judgment_to_json
+from oloproof.settings.cases import case_from_json
+
+
+def command(given: argparse.Namespace) -> int:
+    with opened_store(given.config.absolute().parent) as store:
+        kind, identity = store.runs.resolve(given.id)
+        if kind == "run":
+            run = store.runs.get(identity)
+            text, record = _case(given, store, run) if given.case else _run(given, store, run)
+        elif given.failures:
+            raise ConfigurationError(f"--failures lists the cases of a run; {given.id} is a {kind}")
+        elif kind == "diagnosis":
+            text, record = _diagnosis(given, identity, store.runs.document(identity))
+        else:
+            text, record = _comparison(given, identity, store.runs.document(identity))
+    print(json.dumps(record, indent=2, ensure_ascii=False) if given.json else text)
+    return 0
+
+
+def _run(given: argparse.Namespace, store: Store, run: Run) -> tuple[str, Any]:
+    rows = store.runs.rows(run.id)
+    if given.failures:
+        rows = _failures(rows, run, given.criterion)
+    chosen = list(rows)
+    if given.failures:
+        text = "\n".join([f"Run {run.id} · {len(chosen)} failed or errored cases", *case_lines(run, chosen)])
+    elif run.parent is None:
+        policies = load_policies(None, given.config.parent, RELEASE_POLICY)
+        gate = decide_run(run, policies, lambda: store.runs.rows(run.id))
+        text = run_text(run, gate)
+    else:
+        text = "\n".join([f"Run {run.id} · {run.kind} of {run.parent}", *case_lines(run, chosen)])
+    return text, {"run": to_json(run), "cases": [_row_json(row) for row in chosen]}
+
+
+def _failures(rows: Iterable[CaseRow], run: Run, criterion: str | None) -> Iterator[CaseRow]:
+    index = None
+    if criterion is not None:
+        index = run.evaluator_index(criterion)
+        if index is None:
+            names = ", ".join(e.criterion for e in run.evaluators)
+            raise ConfigurationError(f"{run.id} has no criterion {criterion}; it has {names}")
+    gates = [i for i, e in enumerate(run.evaluators) if e.kind == "pass_fail"] if index is None else [index]
+    for row in rows:
+        if row.error is not None or any(row.judgments[i].failed for i in gates):
+            yield row
+
+
+def _case(given: argparse.Namespace, store: Store, run: Run) -> tuple[str, Any]:
+    row = next(store.runs.rows(run.id, [given.case]), None)
+    if row is None:
+        raise ConfigurationError(
+            f"{run.id} has no case {given.case!r}; `oloproof inspect {run.id} --json` lists them"
+        )
+    case = case_from_json(store.runs.bodies([row.body])[row.body])
+    execution = store.results.executions([row.execution]).get(row.execution) if row.execution else None
+    passages = (*execution.candidates, *execution.context) if execution else ()
+    view = CaseView(row, case, execution, store.results.texts(c.text_id for c in passages))
+    record = {**_row_json(row), "case": case.to_json()}
+    if execution is not None:
+        record["candidates"] = [
+            {
+                "position": position,
+                "doc_id": c.doc_id,
+                "chunk_id": c.chunk_id,
+                "score": c.score,
+                "context": fate(position, execution),
+                "text": view.texts.get(c.text_id),
+            }
+            for position, c in enumerate(execution.candidates, 1)
+        ]
+        record["output"] = execution.output
+    return case_text(run, view), record
+
+
+def _row_json(row: CaseRow) -> dict[str, Any]:
+    return {
+        "case_id": row.case_id,
+        "judgments": [judgment_to_json(judgment) for judgment in row.judgments],
+        "slices": list(row.tags),
+        "error": None if row.error is None else row.error._asdict(),
+        "seconds": dict(row.seconds),
+        "log": row.log,
+    }
+
+
+def _diagnosis(given: argparse.Namespace, identity: str, record: Any) -> tuple[str, Any]:
+    diagnosis = from_json(Diagnosis, json.dumps(record))
+    cases = diagnosis.cases
+    if given.case:
+        cases = tuple(case for case in cases if case.case_id == given.case)
+        if not cases:
+            raise ConfigurationError(f"the diagnosis has no case {given.case!r}")
+    return "\n".join(diagnosed_case_line(case) for case in cases), {"id": identity, **record}
+
+
+def _comparison(given: argparse.Namespace, identity: str, record: Any) -> tuple[str, Any]:
+    if given.case:
+        raise ConfigurationError("--case shows a case of a run or a diagnosis; name one of the compared runs")
+    comparison = from_json(Comparison, json.dumps(record["comparison"]))
+    return comparison_text(comparison, from_json(Gate, json.dumps(record["gate"]))), {
+        "id": identity,
+        **record,
+    }

@@ -1,0 +1,51 @@
+"""The gate: what all decisions together come to, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oloproof.decisions.records import Decision, Gate, GateState, RuleState
+from oloproof.errors import (
+    EXIT_INSUFFICIENT_EVIDENCE,
+    EXIT_MANUAL_REVIEW,
+    EXIT_OK,
+    EXIT_RULE_FAILED,
+    EXIT_UNFINISHED,
+)
+from oloproof.settings.policy import Policy
+
+#: Which cause of a BLOCK names the exit code, most telling first.
+_EXIT_BY_CAUSE = (
+    (RuleState.FAIL, EXIT_RULE_FAILED),
+    (RuleState.MANUAL_REVIEW, EXIT_MANUAL_REVIEW),
+    (RuleState.INSUFFICIENT_EVIDENCE, EXIT_INSUFFICIENT_EVIDENCE),
+)
+
+
+def gate_of(decided: Sequence[tuple[Policy, Sequence[Decision]]]) -> Gate:
+    """The gate over one or several policies, each with the decisions of its rules that applied."""
+    everything = tuple(decision for _, decisions in decided for decision in decisions)
+    if not everything:
+        return Gate(GateState.ALLOW, EXIT_OK, (), "no_policy")
+    blocking: set[RuleState] = set()
+    warning = False
+    for policy, decisions in decided:
+        for decision in decisions:
+            if decision.state in policy.config.block_on or decision.always_blocks:
+                blocking.add(decision.state)
+            warning = warning or decision.state in policy.config.warn_on
+    for state, code in _EXIT_BY_CAUSE:
+        if state in blocking:
+            return Gate(GateState.BLOCK, code, everything)
+    return Gate(GateState.WARN if warning else GateState.ALLOW, EXIT_OK, everything)
+
+
+def unfinished(reason: str, detail: str, decisions: Sequence[Decision] = ()) -> Gate:
+    """The gate of an evaluation that did not come to its end: it blocks whatever the rules say."""
+    return Gate(GateState.BLOCK, EXIT_UNFINISHED, tuple(decisions), reason, detail)
+
+
+def at_least_warn(gate: Gate, reason: str, detail: str) -> Gate:
+    """The same gate, not better than WARN, for a named reason."""
+    state = GateState.WARN if gate.state is GateState.ALLOW else gate.state
+    return Gate(state, gate.exit_code, gate.decisions, reason, detail)

@@ -1,0 +1,118 @@
+"""The state of each rule from what was measured.
+
+Every rule reads an interval or counts, and answers PASS, FAIL or INSUFFICIENT_EVIDENCE with a reason code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oloproof.decisions.records import Decision, RuleState
+from oloproof.records import Interval, Metric
+from oloproof.settings.policy import (
+    AnyRule,
+    MinRule,
+    NewFailuresRule,
+    NonInferiorityRule,
+    ObservedCountRule,
+)
+
+PASS, FAIL, OPEN = RuleState.PASS, RuleState.FAIL, RuleState.INSUFFICIENT_EVIDENCE
+
+
+@dataclass(frozen=True)
+class PairedFacts:
+    """What a rule on a pair reads of its metric. `new_failures` counts the cases that passed in the baseline and fail
+    in the candidate, `unstable` those among them that a control did not confirm. `identical` is true when nothing
+    that could change a result differs between the two systems."""
+
+    difference: float | None
+    interval: Interval | None
+    paired: int
+    missing: int
+    new_failures: int = 0
+    unstable: int = 0
+    identical: bool = False
+
+
+def decide_on_run(rule: AnyRule, metric: Metric, interval: Interval | None) -> Decision:
+    """A rule on one run; `interval` is the metric's at the policy's confidence."""
+    if metric.observed == 0:
+        return _nothing_observed(rule, metric.missing)
+    if isinstance(rule, MinRule):
+        assert interval is not None
+        state, reason = _minimum(interval, rule.min)
+        return _decision(rule, state, reason, metric.estimate, interval)
+    assert isinstance(rule, ObservedCountRule)
+    failures = metric.observed - round(metric.total)
+    counts = {"failures": failures, "missing": metric.missing, "observed": metric.observed}
+    if failures > rule.max_failures:
+        return _decision(rule, FAIL, "observed_failures_exceed_limit", counts=counts)
+    if failures + metric.missing > rule.max_failures:
+        return _decision(rule, OPEN, "missing_could_change_outcome", counts=counts)
+    return _decision(rule, PASS, "observed_failures_within_limit", counts=counts)
+
+
+def decide_on_pair(rule: AnyRule, facts: PairedFacts) -> Decision:
+    """A rule on a candidate paired with a baseline."""
+    if facts.paired == 0:
+        return _nothing_observed(rule, facts.missing)
+    if isinstance(rule, NewFailuresRule):
+        return _new_failures(rule, facts)
+    assert isinstance(rule, NonInferiorityRule)
+    assert facts.interval is not None
+    if facts.identical:
+        return _decision(rule, PASS, "systems_identical", facts.difference, facts.interval)
+    state, reason = _non_inferior(facts.interval, rule.margin)
+    return _decision(rule, state, reason, facts.difference, facts.interval)
+
+
+def _minimum(interval: Interval, bar: float) -> tuple[RuleState, str]:
+    if interval.lower >= bar:
+        return PASS, "lower_bound_meets_minimum"
+    if interval.upper < bar:
+        return FAIL, "upper_bound_below_minimum"
+    return OPEN, "interval_overlaps_threshold"
+
+
+def _non_inferior(interval: Interval, margin: float) -> tuple[RuleState, str]:
+    if interval.lower > -margin:
+        return PASS, "lower_bound_above_margin"
+    if interval.upper < -margin:
+        return FAIL, "upper_bound_below_margin"
+    return OPEN, "interval_overlaps_margin"
+
+
+def _new_failures(rule: NewFailuresRule, facts: PairedFacts) -> Decision:
+    stable = facts.new_failures - facts.unstable
+    counts = {
+        "new_failures": stable,
+        "unstable": facts.unstable,
+        "missing": facts.missing,
+        "paired": facts.paired,
+    }
+    if stable > rule.max:
+        return _decision(rule, FAIL, "new_failures_above_limit", counts=counts)
+    if stable + facts.unstable > rule.max:
+        return _decision(rule, OPEN, "unstable_could_change_outcome", counts=counts)
+    if stable + facts.unstable + facts.missing > rule.max:
+        return _decision(rule, OPEN, "missing_could_change_outcome", counts=counts)
+    return _decision(rule, PASS, "new_failures_within_limit", counts=counts)
+
+
+def _nothing_observed(rule: AnyRule, missing: int) -> Decision:
+    return _decision(rule, OPEN, "no_observations", counts={"missing": missing}, always_blocks=True)
+
+
+def _decision(
+    rule: AnyRule,
+    state: RuleState,
+    reason: str,
+    estimate: float | None = None,
+    interval: Interval | None = None,
+    counts: dict[str, int] | None = None,
+    always_blocks: bool = False,
+) -> Decision:
+    return Decision(
+        rule.id, rule.metric, rule.kind, rule.asks(), state, reason, estimate, interval, counts, always_blocks
+    )

@@ -1,0 +1,225 @@
+"""The gold-context diagnosis: failed cases again with the gold passages, and again unchanged as the control."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from oloproof.diagnosis.labels import (
+    NO_GOLD_CONTEXT,
+    Outcome,
+    Verdict,
+    best_relevant_position,
+    facts_of,
+    label_of,
+)
+from oloproof.diagnosis.records import DiagnosedCase, Diagnosis
+from oloproof.errors import ConfigurationError
+from oloproof.evaluation import Clock, Judging
+from oloproof.evaluators import AnyEvaluator
+from oloproof.evaluators.relevance import RelevanceUnit
+from oloproof.execution.driver import Driver
+from oloproof.execution.steps import CaseSteps, Steps
+from oloproof.identity.system import System
+from oloproof.measurement.metrics import MetricSum
+from oloproof.records import Candidate, Case, Execution, Judgment
+from oloproof.run_records import CacheCounts, CaseRow, Run, Tally
+from oloproof.settings.cases import case_from_json
+from oloproof.store.results import Results
+from oloproof.store.runs import Runs, case_digest, pair_digest
+
+
+@dataclass(frozen=True)
+class FailedCase:
+    """A failed case as the run recorded it."""
+
+    case: Case
+    execution: Execution
+
+
+@dataclass
+class Diagnosing:
+    """What a diagnosis works with: a stored run, the present system, the store, and a driver over its workers."""
+
+    run: Run
+    criterion: str
+    system: System
+    runs: Runs
+    results: Results
+    clock: Clock
+    driver: Driver[Any]
+    commit: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        index = self.run.evaluator_index(self.criterion)
+        if index is None or self.run.evaluators[index].kind != "pass_fail":
+            known = ", ".join(e.criterion for e in self.run.evaluators if e.kind == "pass_fail")
+            raise ConfigurationError(
+                f"{self.criterion} is not a pass/fail criterion of {self.run.id}; there are: {known}"
+            )
+        self._index = index
+        self._record = self.run.evaluators[index]
+        self._evaluator = evaluator_from(self._record.definition)
+        self._unit: RelevanceUnit = "chunk" if self.run.relevance_unit == "chunk" else "document"
+        check_same_generator(self.run, self.system)
+        recorded = replace(
+            self.system, top_k=self.run.system.top_k, token_budget=self.run.system.token_budget
+        )
+        self._steps = CaseSteps(recorded, self.results, self.clock.seconds)
+
+    def diagnose(self, only: Sequence[str] | None = None) -> Diagnosis:
+        """Diagnose the failed cases of the criterion, all or `only` those named; gives the stored diagnosis."""
+        failed = list(self._failed_cases(only))
+        selected = [f for f in failed if f.case.gold_context]
+        gold_run, gold = self._child("gold context", selected, self._with_gold)
+        control_run, control = self._child("control", selected, self._unchanged)
+        cases = [self._diagnosed(f, gold.get(f.case.id), control.get(f.case.id)) for f in failed]
+        cases.sort(key=lambda case: case.case_id)
+        return Diagnosis(self.run.id, self.criterion, "gold-context", gold_run, control_run, tuple(cases))
+
+    # ------------------------------------------------------------------------------- selection
+
+    def _failed_cases(self, only: Sequence[str] | None) -> Iterator[FailedCase]:
+        wanted = None if only is None else set(only)
+        rows = [
+            row
+            for row in self.runs.rows(self.run.id)
+            if row.judgments[self._index].failed and (wanted is None or row.case_id in wanted)
+        ]
+        for start in range(0, len(rows), 200):
+            part = rows[start : start + 200]
+            bodies = self.runs.bodies([row.body for row in part])
+            executions = self.results.executions([row.execution for row in part if row.execution])
+            for row in part:
+                execution = executions.get(row.execution or b"")
+                if execution is not None:
+                    yield FailedCase(case_from_json(bodies[row.body]), execution)
+
+    def _diagnosed(
+        self, failed: FailedCase, gold: Judgment | None, control: Judgment | None
+    ) -> DiagnosedCase:
+        case, execution = failed.case, failed.execution
+        verdict: Verdict = NO_GOLD_CONTEXT
+        outcomes: tuple[Outcome, Outcome] | None = None
+        if case.gold_context:
+            outcomes = (_outcome(gold), _outcome(control))
+            texts = self.results.texts(c.text_id for c in execution.context)
+            verdict = label_of(facts_of(case, execution, texts.values(), self._unit, *outcomes))
+        return DiagnosedCase(
+            case_id=case.id,
+            label=verdict.label,
+            reason=verdict.reason,
+            strength=verdict.strength,
+            best_position=best_relevant_position(case, execution.candidates, self._unit),
+            top_k=execution.top_k,
+            kept=execution.kept,
+            gold=outcomes[0] if outcomes else None,
+            control=outcomes[1] if outcomes else None,
+        )
+
+    # -------------------------------------------------------------------------------- child runs
+
+    def _with_gold(self, failed: FailedCase, _: bytes) -> Steps:
+        gold = failed.case.gold_context or ()
+        ids = self.results.put_texts(passage.text for passage in gold)
+        passages = [
+            (Candidate(p.doc_id, p.chunk_id, 1.0, name), p.text) for p, name in zip(gold, ids, strict=True)
+        ]
+        return self._steps.given_context(failed.case, passages)
+
+    def _unchanged(self, failed: FailedCase, salt: bytes) -> Steps:
+        return self._steps.repeat(failed.case, failed.execution, salt)
+
+    def _child(
+        self, kind: str, selected: Sequence[FailedCase], steps: Callable[[FailedCase, bytes], Steps]
+    ) -> tuple[str | None, dict[str, Judgment]]:
+        """Execute the selected cases in one way, judge them, and store that as a run of its own."""
+        if not selected:
+            return None, {}
+        run_id = self.clock.run_id()
+        started = self.clock.seconds()
+        judging = Judging([self._evaluator], self.results)
+        total = MetricSum(self.criterion)
+        outcomes: dict[str, Judgment] = {}
+        rows: list[tuple[CaseRow, Case]] = []
+        errored = 0
+        work = ((entry, steps(entry[1], run_id.encode())) for entry in enumerate(selected))
+        for (position, failed), execution in self.driver.run(work):
+            (judgment,) = judging.judge(failed.case, execution)
+            total.add(judgment, True)
+            outcomes[failed.case.id] = judgment
+            errored += execution.error is not None
+            rows.append((_row(position, failed.case, execution, judgment), failed.case))
+        cache = CacheCounts(Tally(), Tally(judging.hits, judging.misses), Tally(), Tally(), 0)
+        self.runs.append(run_id, rows)
+        self.runs.put(
+            replace(
+                self.run,
+                id=run_id,
+                kind=kind,
+                parent=self.run.id,
+                created=self.clock.stamp(),
+                evaluators=(self._record,),
+                slices=(),
+                cases=len(selected),
+                attempted=len(rows),
+                errored=errored,
+                cache=cache,
+                metrics=(total.metric(),),
+                slice_rows=(),
+                seconds=self.clock.seconds() - started,
+                finished=True,
+            )
+        )
+        self.commit()
+        return run_id, outcomes
+
+
+def evaluator_from(definition: Any) -> Any:
+    """The evaluator that a run's record describes."""
+    from pydantic import TypeAdapter
+
+    settings = {key: value for key, value in definition.items() if key != "code_version"}
+    return TypeAdapter(AnyEvaluator).validate_python(settings)
+
+
+def check_same_generator(run: Run, system: System) -> None:
+    """Refuse to re-execute a run's cases with a generator that is not the one that the run measured."""
+    then, now = run.system, system
+    if (then.name, then.version, then.object) != (now.name, now.version, now.object):
+        raise ConfigurationError(
+            f"{run.id} measured {then.name} {then.version} ({then.object}), but the configuration now names "
+            f"{now.name} {now.version} ({now.object}); make a run of it with `oloproof run` and diagnose that"
+        )
+    if then.fingerprints.generate != now.fingerprints.generate:
+        raise ConfigurationError(
+            f"the code of generate has changed since {run.id}, so its failures cannot be re-executed as they were; "
+            "make a run of the present code with `oloproof run` and diagnose that"
+        )
+
+
+def _row(position: int, case: Case, execution: Execution, judgment: Judgment) -> CaseRow:
+    return CaseRow(
+        position=position,
+        case_id=case.id,
+        body=case_digest(case),
+        pair=pair_digest(case),
+        execution=execution.id if execution.error is None else None,
+        judgments=(judgment,),
+        tags=(),
+        error=execution.error,
+        seconds=execution.seconds,
+        log=execution.log,
+    )
+
+
+def _outcome(judgment: Judgment | None) -> Outcome:
+    if judgment is None or judgment.value is None:
+        return "missing"
+    return "passed" if judgment.passed else "failed"
+
+
+def executed_cases(diagnosis: Diagnosis) -> Iterable[str]:
+    """The ids of the cases that a diagnosis re-executed."""
+    return (case.case_id for case in diagnosis.selected)

@@ -1,0 +1,1 @@
+"""From judgments to metrics and slices."""

@@ -1,0 +1,1 @@
+"""Records as text for a terminal. Pure functions: a record goes in, lines come out."""

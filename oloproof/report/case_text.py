@@ -1,0 +1,130 @@
+"""One case as text, and the list of a run's cases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from oloproof.evaluators.relevance import RelevanceUnit, unit_grades, unit_of
+from oloproof.records import Candidate, Case, Execution, Judgment, State
+from oloproof.report.tables import grid
+from oloproof.report.terminal import plain, plain_lines
+from oloproof.run_records import CaseRow, Run
+
+#: How much of a passage's text its row shows.
+SNIPPET = 80
+
+
+@dataclass(frozen=True)
+class CaseView:
+    """A case of a run with all that is known of it. `texts` gives the passages' texts by their ids."""
+
+    row: CaseRow
+    case: Case
+    execution: Execution | None
+    texts: Mapping[str | None, str | None]
+
+
+def fate(position: int, execution: Execution) -> str:
+    """What became of the candidate at a 1-based position."""
+    if position <= execution.kept:
+        return "kept"
+    return "dropped by budget" if position <= execution.top_k else "cut by top_k"
+
+
+def case_text(run: Run, view: CaseView) -> str:
+    """What `oloproof inspect RUN --case ID` prints."""
+    case, execution = view.case, view.execution
+    lines = [f"Case {plain(case.id)} of {run.id}"]
+    lines += _field("Input", case.input)
+    lines += _field("Expected", {k: v for k, v in case.expected.items() if k != "gold_context"})
+    for passage in case.gold_context or ():
+        lines += _field(f"Gold context {_name(passage.doc_id, passage.chunk_id)}", passage.text)
+    if case.metadata:
+        lines += _field("Metadata", case.metadata)
+    unit: RelevanceUnit = "chunk" if run.relevance_unit == "chunk" else "document"
+    if execution is not None:
+        lines += _candidates(case, execution, view.texts, unit)
+        lines += _field("Answer", execution.output)
+    if view.row.error is not None:
+        lines += _error(view.row)
+    if view.row.log:
+        lines += ["Printed by the app:", *(f"  {line}" for line in plain_lines(view.row.log))]
+    lines.append("Judgments")
+    names = [e.criterion for e in run.evaluators]
+    lines += [f"  {name}: {judgment_text(j)}" for name, j in zip(names, view.row.judgments, strict=True)]
+    if view.row.seconds:
+        spent = ", ".join(f"{stage} {1000 * seconds:.1f} ms" for stage, seconds in view.row.seconds.items())
+        lines.append(f"Time: {spent}")
+    return "\n".join(lines)
+
+
+def case_lines(run: Run, rows: Sequence[CaseRow]) -> list[str]:
+    """A line a case: its id, then each criterion with its judgment."""
+    names = [e.criterion for e in run.evaluators]
+    table = []
+    for row in rows:
+        state = "" if row.error is None else f"{row.error.stage}: {row.error.kind}"
+        table.append([plain(row.case_id), *(judgment_text(j) for j in row.judgments), state])
+    return grid(["Case", *names, "Errored"], table)
+
+
+def judgment_text(judgment: Judgment) -> str:
+    if judgment.state is not State.OBSERVED or judgment.value is None:
+        return f"{judgment.state.value} ({judgment.reason})"
+    if judgment.value in (0.0, 1.0):
+        return "passed" if judgment.passed else "failed"
+    return f"{judgment.value:.3f}"
+
+
+def _candidates(
+    case: Case, execution: Execution, texts: Mapping[str | None, str | None], unit: RelevanceUnit
+) -> list[str]:
+    if execution.gold is not None:
+        return ["Context given", *_passage_rows(execution.gold, texts)]
+    relevant = unit_grades(case.relevant, unit)
+    rows = []
+    for position, candidate in enumerate(execution.candidates, 1):
+        rows.append(
+            [
+                str(position),
+                _name(candidate.doc_id, candidate.chunk_id),
+                "-" if candidate.score is None else f"{candidate.score:g}",
+                fate(position, execution),
+                "yes" if unit_of(candidate, unit) in relevant else "",
+                _snippet(texts.get(candidate.text_id)),
+            ]
+        )
+    if not rows:
+        return ["Candidates: none"]
+    return ["Candidates", *grid(["Rank", "Passage", "Score", "Context", "Relevant", "Text"], rows)]
+
+
+def _passage_rows(passages: Sequence[Candidate], texts: Mapping[str | None, str | None]) -> list[str]:
+    rows = [[_name(p.doc_id, p.chunk_id), _snippet(texts.get(p.text_id))] for p in passages]
+    return grid(["Passage", "Text"], rows)
+
+
+def _error(row: CaseRow) -> list[str]:
+    assert row.error is not None
+    stage, kind, message, traceback = row.error
+    lines = [f"Errored in {stage}: {kind}: {plain(message)}"]
+    return lines + [f"  {line}" for line in plain_lines(traceback or "")]
+
+
+def _field(name: str, value: Any) -> list[str]:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return [f"{name}: {plain(text)}"]
+
+
+def _name(doc_id: str, chunk_id: str | None) -> str:
+    return plain(doc_id if chunk_id is None else f"{doc_id}#{chunk_id}")
+
+
+def _snippet(text: str | None) -> str:
+    if text is None:
+        return ""
+    flat = plain(" ".join(text.split()))
+    return flat if len(flat) <= SNIPPET else flat[: SNIPPET - 1] + "…"

@@ -1,0 +1,37 @@
+"""Decisions and gate as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oloproof.decisions.records import Decision, Gate
+from oloproof.report.terminal import plain
+
+#: What is said of a gate that something other than a rule decided.
+GATE_REASONS = {
+    "no_policy": "no policy: nothing gates",
+    "partial_run": "the run is not complete",
+    "no_observations": "nothing was observed",
+    "baseline_absent": "the base has no such configuration",
+    "baseline_failed": "the base could not be measured",
+}
+
+
+def decision_lines(decisions: Sequence[Decision]) -> list[str]:
+    """The heading and one line a rule: id, metric, what it asks, state, reason code."""
+    if not decisions:
+        return []
+    return [
+        "Decisions",
+        *(f"  {plain(d.rule)}  {d.metric}  {d.asks}  {d.state.value}  {d.reason}" for d in decisions),
+    ]
+
+
+def gate_line(gate: Gate) -> str:
+    """`Gate: BLOCK (exit 3)`, and why when it was not a rule that decided."""
+    line = f"Gate: {gate.state.value} (exit {gate.exit_code})"
+    if gate.reason:
+        line += f" · {GATE_REASONS.get(gate.reason, gate.reason)}"
+        if gate.detail:
+            line += f" ({plain(gate.detail)})"
+    return line

@@ -1,0 +1,118 @@
+"""The records of whole runs: what was measured, of what, and what it came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from oloproof.identity.system import System
+from oloproof.records import Judgment, Metric, StageError, State
+
+
+class Tally(NamedTuple):
+    """Hits and misses of one cache."""
+
+    hit: int = 0
+    miss: int = 0
+
+
+@dataclass(frozen=True)
+class CacheCounts:
+    """What was reused. The stage counts cover the executions that missed; `equal_inputs` says how many cases were
+    served by another case of the same run with the same input."""
+
+    execution: Tally
+    judgment: Tally
+    retrieve: Tally
+    generate: Tally
+    equal_inputs: int
+
+
+@dataclass(frozen=True)
+class EvaluatorRecord:
+    """An evaluator as a run used it. `kind` is pass_fail or score, `reads` retrieval or answer."""
+
+    criterion: str
+    kind: str
+    reads: str
+    definition: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class SliceRow:
+    """The metrics of the cases that share one value of a slice. Exploratory: never gated by default."""
+
+    slice: str
+    value: str
+    cases: int
+    metrics: tuple[Metric, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One evaluation of one system on one set of cases.
+
+    `kind` is "run", or for a diagnosis's child runs what they intervened on; `parent` then names the run that was
+    diagnosed. `cases` is how many there are, `attempted` how many came to an end, `errored` how many of those did
+    not give an answer. `finished` is false while it goes on and for ever if it was interrupted. `created` is ISO
+    8601 in UTC. `config` is the configuration's path as the user gave it, `policy_files` do not count here.
+    """
+
+    id: str
+    kind: str
+    parent: str | None
+    created: str
+    project: str
+    config: str
+    dataset: str
+    dataset_digest: str
+    system: System
+    evaluators: tuple[EvaluatorRecord, ...]
+    relevance_unit: str
+    slices: tuple[str, ...]
+    min_slice_support: int
+    cases: int
+    attempted: int
+    errored: int
+    cache: CacheCounts
+    metrics: tuple[Metric, ...]
+    slice_rows: tuple[SliceRow, ...]
+    seconds: float
+    finished: bool
+
+    def metric(self, criterion: str) -> Metric | None:
+        return next((m for m in self.metrics if m.criterion == criterion), None)
+
+    def evaluator_index(self, criterion: str) -> int | None:
+        """The position of a criterion in each case's judgments."""
+        return next((i for i, e in enumerate(self.evaluators) if e.criterion == criterion), None)
+
+
+class CaseRow(NamedTuple):
+    """One case of a run as it is stored. `judgments` follow the run's evaluators, `tags` its slices (None: the
+    case is in none). `body` names the case's content, `pair` its input and expected value."""
+
+    position: int
+    case_id: str
+    body: bytes
+    pair: bytes
+    execution: bytes | None
+    judgments: tuple[Judgment, ...]
+    tags: tuple[str | None, ...]
+    error: StageError | None
+    seconds: Mapping[str, float]
+    log: str
+
+
+def judgment_to_json(judgment: Judgment) -> Any:
+    """A number when observed, else [state, reason]."""
+    if judgment.state is State.OBSERVED:
+        return judgment.value
+    return [judgment.state.value, judgment.reason]
+
+
+def judgment_from_json(value: Any) -> Judgment:
+    if isinstance(value, list):
+        return Judgment(State(value[0]), None, value[1])
+    return Judgment(State.OBSERVED, float(value))
