@@ -6,11 +6,11 @@ import argparse
 import json
 import time
 
-from oloproof.cli.workplace import COMPARE_POLICY, load_policies, opened_store
 from oloproof.comparison import Comparison, compare_runs
 from oloproof.decisions.deciding import decide_comparison
 from oloproof.jsonform import to_json
 from oloproof.report.comparison_text import comparison_text
+from oloproof.workplace import COMPARE_POLICY, load_policies, opened_store
 
 
 def command(given: argparse.Namespace) -> int:

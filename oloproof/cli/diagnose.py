@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 
-from oloproof.cli.workplace import hosted, opened_store, system_clock
 from oloproof.diagnosis.gold_context import Diagnosing
 from oloproof.jsonform import to_json
 from oloproof.report.diagnosis_text import diagnosis_text
 from oloproof.settings.project import load_project
+from oloproof.workplace import hosted, opened_store, system_clock
 
 
 def command(given: argparse.Namespace) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 
-from oloproof.cli.workplace import RELEASE_POLICY, load_policies, opened_store
 from oloproof.decisions.deciding import decide_run
 from oloproof.jsonform import to_json
 from oloproof.report.decisions_text import decision_lines, gate_line
+from oloproof.workplace import RELEASE_POLICY, load_policies, opened_store
 
 
 def command(given: argparse.Namespace) -> int:

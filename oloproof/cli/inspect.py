@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from oloproof.cli.workplace import RELEASE_POLICY, Store, load_policies, opened_store
 from oloproof.comparison import Comparison
 from oloproof.decisions.deciding import decide_run
 from oloproof.decisions.records import Gate
@@ -20,6 +19,7 @@ from oloproof.report.diagnosis_text import diagnosed_case_line
 from oloproof.report.run_text import run_text
 from oloproof.run_records import CaseRow, Run, judgment_to_json
 from oloproof.settings.cases import case_from_json
+from oloproof.workplace import RELEASE_POLICY, Store, load_policies, opened_store
 
 
 def command(given: argparse.Namespace) -> int:

@@ -6,13 +6,13 @@ import argparse
 import json
 
 from oloproof.cli.progress import Progress
-from oloproof.cli.workplace import RELEASE_POLICY, evaluate, hosted, load_policies, opened_store
 from oloproof.decisions.deciding import check_policies, decide_run
 from oloproof.evaluation import Suite
 from oloproof.jsonform import to_json
 from oloproof.report.run_text import run_text
 from oloproof.settings.cases import scan_cases
 from oloproof.settings.project import load_project
+from oloproof.workplace import RELEASE_POLICY, evaluate, hosted, load_policies, opened_store
 
 
 def command(given: argparse.Namespace) -> int:

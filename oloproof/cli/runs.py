@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from oloproof.cli.workplace import opened_store
 from oloproof.jsonform import to_json
 from oloproof.report.run_text import runs_text
+from oloproof.workplace import opened_store
 
 
 def command(given: argparse.Namespace) -> int:

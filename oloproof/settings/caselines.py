@@ -16,7 +16,7 @@ _GOLD_KEYS = frozenset(("doc_id", "text", "chunk_id"))
 _MAX_DEPTH = 100
 
 
-class NotACase(ValueError):  # noqa: N818 - it is caught where it is raised and shown as a problem of the line
+class NotACase(ValueError):
     """The line holds no JSON object that can be stored."""
 
 

@@ -1,4 +1,4 @@
-"""The composition root of the command line: the clock, the store and the workers are made here and passed on."""
+"""The composition root: clock, store and workers are made here and passed on. The command line and the bot use it."""
 
 from __future__ import annotations
 
