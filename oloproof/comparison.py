@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from oloproof.canonical import content_id
 from oloproof.jsonform import to_json
 from oloproof.records import Interval, Judgment, State
 from oloproof.run_records import CaseRow, EvaluatorRecord, Run
 
-#: Order in which a pair's two states decide what becomes of it.
-_EXCLUDED, _MISSING = State.EXCLUDED, State.MISSING
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -87,47 +89,63 @@ class Comparison:
         return next((f for f in self.flips if f.criterion == criterion), None)
 
 
-class _PairSum:
-    """The pairs of one criterion."""
+class _Pairs:
+    """The pairs of one criterion, by number. `_gaps` holds those without two values, with the reason why the metric
+    does not apply to them, or None when a side is missing."""
 
     def __init__(self, evaluator: EvaluatorRecord) -> None:
         self.criterion = evaluator.criterion
         self.kind = evaluator.kind
-        self.candidate = array("d")
-        self.baseline = array("d")
-        self.missing = 0
-        self.excluded: Counter[str] = Counter()
+        self._candidate = array("d")
+        self._baseline = array("d")
+        self._gaps: dict[int, str | None] = {}
 
     def add(self, candidate: Judgment, baseline: Judgment) -> None:
-        for judgment in (candidate, baseline):
-            if judgment.state is _EXCLUDED:
-                self.excluded[judgment.reason or "unstated"] += 1
-                return
-        if candidate.state is _MISSING or baseline.state is _MISSING:
-            self.missing += 1
-            return
-        self.candidate.append(candidate.value or 0.0)
-        self.baseline.append(baseline.value or 0.0)
+        if candidate.value is None or baseline.value is None:
+            self._gaps[len(self._candidate)] = _gap(candidate, baseline)
+        self._candidate.append(candidate.value or 0.0)
+        self._baseline.append(baseline.value or 0.0)
 
-    def metric(self, confidence: float, min_support: int = 1) -> PairedMetric:
+    def metric(self, confidence: float, members: Sequence[int], min_support: int = 1) -> PairedMetric:
+        """The metric over the pairs with the numbers `members`."""
+        import numpy as np
+
         from oloproof.statistics.intervals import paired_difference_betting
 
-        paired = len(self.candidate)
-        differences = [c - b for c, b in zip(self.candidate, self.baseline, strict=True)]
+        gaps = Counter(self._gaps[number] for number in members if number in self._gaps) if self._gaps else {}
+        chosen = [number for number in members if number not in self._gaps] if gaps else members
+        missing = gaps.pop(None, 0)
+        paired = len(chosen)
+        numbers = np.asarray(chosen, dtype=np.intp)
+        candidate, baseline = np.asarray(self._candidate)[numbers], np.asarray(self._baseline)[numbers]
+        differences = candidate - baseline
         interval = None
-        if paired + self.missing >= max(1, min_support):
-            interval = paired_difference_betting(differences, self.missing, confidence)
+        if paired + missing >= max(1, min_support):
+            interval = paired_difference_betting(differences, missing, confidence)
         return PairedMetric(
             criterion=self.criterion,
             kind=self.kind,
-            candidate=math.fsum(self.candidate) / paired if paired else None,
-            baseline=math.fsum(self.baseline) / paired if paired else None,
-            difference=math.fsum(differences) / paired if paired else None,
+            candidate=_mean(candidate),
+            baseline=_mean(baseline),
+            difference=_mean(differences),
             interval=interval,
             paired=paired,
-            missing=self.missing,
-            excluded=dict(sorted(self.excluded.items())),
+            missing=missing,
+            excluded={reason: gaps[reason] for reason in sorted(filter(None, gaps))},
         )
+
+
+def _gap(candidate: Judgment, baseline: Judgment) -> str | None:
+    """Why a pair has no two values: the reason of a side that is excluded, else None, since a side is missing."""
+    for judgment in (candidate, baseline):
+        if judgment.state is State.EXCLUDED:
+            return judgment.reason or "unstated"
+    return None
+
+
+def _mean(values: NDArray[np.float64]) -> float | None:
+    """The mean, exactly rounded, so that the order of the cases is no matter; None of no values."""
+    return math.fsum(values.tolist()) / values.size if values.size else None
 
 
 class _FlipLists:
@@ -159,9 +177,9 @@ def compare_runs(
 ) -> Comparison:
     """Pair two runs and measure the differences. Slices are taken from the baseline run's cases."""
     shared, incomparable = _shared_evaluators(candidate, baseline)
-    sums = [_PairSum(evaluator) for evaluator, _, _ in shared]
+    pairs = [_Pairs(evaluator) for evaluator, _, _ in shared]
     flips = {i: _FlipLists() for i, (e, _, _) in enumerate(shared) if e.kind == "pass_fail"}
-    slices: dict[tuple[int, str], list[_PairSum]] = {}
+    slices: defaultdict[tuple[int, str], array[int]] = defaultdict(lambda: array("q"))
     others = {row.case_id: row for row in baseline_rows}
     added: list[str] = []
     edited: list[str] = []
@@ -174,23 +192,23 @@ def compare_runs(
         if other.pair != row.pair:
             edited.append(row.case_id)
             continue
-        paired += 1
         judgments = [(row.judgments[i], other.judgments[j]) for _, i, j in shared]
-        for total, (ours, theirs) in zip(sums, judgments, strict=True):
-            total.add(ours, theirs)
+        for criterion, (ours, theirs) in zip(pairs, judgments, strict=True):
+            criterion.add(ours, theirs)
         for index, lists in flips.items():
             lists.add(row.case_id, *judgments[index])
         for index, value in enumerate(other.tags):
             if value is not None:
-                _add_to_slice(slices, (index, value), [e for e, _, _ in shared], judgments)
+                slices[index, value].append(paired)
+        paired += 1
     return Comparison(
         candidate=candidate.id,
         baseline=baseline.id,
         confidence=confidence,
         identical=candidate.system == baseline.system,
         paired_cases=paired,
-        metrics=tuple(total.metric(confidence) for total in sums),
-        slice_rows=_slice_rows(slices, baseline, confidence),
+        metrics=tuple(criterion.metric(confidence, range(paired)) for criterion in pairs),
+        slice_rows=_slice_rows(pairs, slices, baseline, confidence),
         flips=tuple(
             Flips(
                 shared[index][0].criterion,
@@ -225,29 +243,17 @@ def _shared_evaluators(
     return shared, (*incomparable, *theirs)
 
 
-def _add_to_slice(
-    slices: dict[tuple[int, str], list[_PairSum]],
-    key: tuple[int, str],
-    evaluators: Sequence[EvaluatorRecord],
-    judgments: Sequence[tuple[Judgment, Judgment]],
-) -> None:
-    sums = slices.get(key)
-    if sums is None:
-        sums = slices[key] = [_PairSum(evaluator) for evaluator in evaluators]
-    for total, (ours, theirs) in zip(sums, judgments, strict=True):
-        total.add(ours, theirs)
-
-
 def _slice_rows(
-    slices: Mapping[tuple[int, str], Sequence[_PairSum]], baseline: Run, confidence: float
+    pairs: Sequence[_Pairs],
+    slices: Mapping[tuple[int, str], Sequence[int]],
+    baseline: Run,
+    confidence: float,
 ) -> tuple[PairedSliceRow, ...]:
     rows = []
     for index, value in sorted(slices):
-        sums = slices[index, value]
-        first = sums[0] if sums else None
-        cases = 0 if first is None else len(first.candidate) + first.missing + first.excluded.total()
-        metrics = tuple(total.metric(confidence, baseline.min_slice_support) for total in sums)
-        rows.append(PairedSliceRow(baseline.slices[index], value, cases, metrics))
+        members = slices[index, value]
+        metrics = tuple(each.metric(confidence, members, baseline.min_slice_support) for each in pairs)
+        rows.append(PairedSliceRow(baseline.slices[index], value, len(members), metrics))
     return tuple(rows)
 
 

@@ -21,7 +21,7 @@ from oloproof.settings.project import Project
 from oloproof.store.results import Results
 from oloproof.store.runs import Runs, case_digest, pair_digest
 
-#: How many cases are looked up in the store at once.
+#: How many cases are looked up in the store, or written to it, at once.
 WINDOW = 250
 
 
@@ -40,13 +40,13 @@ class Suite:
     @classmethod
     def of(cls, project: Project, facts: CaseFileFacts, name: str) -> Suite:
         config = project.config
-        chunked = any(getattr(e, "relevance_unit", None) == "chunk" for e in config.evaluators)
+        units = {config.relevance_unit, *(getattr(e, "relevance_unit", None) for e in config.evaluators)}
         return cls(
             project=config.project or name,
             config=str(project.path),
             facts=facts,
             evaluators=tuple(config.evaluators),
-            relevance_unit="chunk" if chunked else "document",
+            relevance_unit="chunk" if "chunk" in units else "document",
             slices=tuple(config.slices),
             min_slice_support=config.min_slice_support,
         )
@@ -84,7 +84,8 @@ class Judging:
             judgment_id(execution.id, name, e.expected_key(case))
             for name, e in zip(self._digests, self._evaluators, strict=True)
         ]
-        known = self._results.judgments(ids)
+        # What a stage gave just now cannot have been judged before.
+        known = {} if execution.seconds else self._results.judgments(ids)
         self.hits += len(known)
         fresh: list[tuple[bytes, Judgment]] = []
         judgments: list[Judgment] = []
@@ -131,6 +132,7 @@ class Evaluation:
         self._tallies = _Tallies()
         self._attempted = 0
         self._errored = 0
+        self._stage_seconds = 0.0
         self._failed_inputs: dict[bytes, Execution] = {}
 
     def run(self, make_driver: Callable[[Callable[[], None]], Driver[Any]]) -> Run:
@@ -140,13 +142,11 @@ class Evaluation:
         self.runs.put(run)
         self.commit()
 
-        def flush() -> None:
-            if self._rows:
-                self.runs.append(run.id, self._rows)
-                self._rows.clear()
+        def store() -> None:
+            self._store_rows(run.id)
             self.commit()
 
-        driver = make_driver(flush)
+        driver = make_driver(store)
         cases = enumerate(iter_cases(self.suite.facts))
         followers: dict[bytes, list[tuple[int, Case]] | None] = {}
         for (position, case), execution in driver.run(self._work(cases, followers)):
@@ -158,6 +158,8 @@ class Evaluation:
                 followers[execution.id] = None
                 for other_position, other in waiting:
                     self._finish(other_position, other, replace(execution, hit=True, seconds={}))
+            if len(self._rows) >= WINDOW:
+                self._store_rows(run.id)
         run = self._closed(run, self.clock.seconds() - started)
         self.runs.put(run)
         self.commit()
@@ -207,6 +209,7 @@ class Evaluation:
         self._slices.add(tags, judgments, binary)
         self._attempted += 1
         self._errored += execution.error is not None
+        self._stage_seconds += sum(execution.seconds.values())
         row = CaseRow(
             position=position,
             case_id=case.id,
@@ -221,6 +224,11 @@ class Evaluation:
         )
         self._rows.append((row, case))
         self.progress(self._attempted, self.suite.facts.cases)
+
+    def _store_rows(self, run_id: str) -> None:
+        if self._rows:
+            self.runs.append(run_id, self._rows)
+            self._rows.clear()
 
     # ------------------------------------------------------------------------------------ record
 
@@ -247,6 +255,7 @@ class Evaluation:
             metrics=(),
             slice_rows=(),
             seconds=0.0,
+            stage_seconds=0.0,
             finished=False,
         )
 
@@ -266,6 +275,7 @@ class Evaluation:
             metrics=tuple(total.metric() for total in self._sums),
             slice_rows=self._slices.rows(self.suite.min_slice_support),
             seconds=seconds,
+            stage_seconds=self._stage_seconds,
             finished=True,
         )
 

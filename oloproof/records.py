@@ -54,6 +54,11 @@ class Case:
         return canonical_json(self.input)
 
     @cached_property
+    def expected_json(self) -> str:
+        """Canonical JSON of everything that is expected."""
+        return canonical_json(dict(self.expected))
+
+    @cached_property
     def relevant_json(self) -> str:
         """Canonical JSON of the declared relevance: the expected value of the ranking evaluators."""
         return canonical_json(self.relevant)

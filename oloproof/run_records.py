@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from oloproof.identity.system import System
-from oloproof.records import Judgment, Metric, StageError, State
+from oloproof.records import FAILED, PASSED, Judgment, Metric, StageError, State
 
 
 class Tally(NamedTuple):
@@ -56,7 +56,8 @@ class Run:
     `kind` is "run", or for a diagnosis's child runs what they intervened on; `parent` then names the run that was
     diagnosed. `cases` is how many there are, `attempted` how many came to an end, `errored` how many of those did
     not give an answer. `finished` is false while it goes on and for ever if it was interrupted. `created` is ISO
-    8601 in UTC. `config` is the configuration's path as the user gave it, `policy_files` do not count here.
+    8601 in UTC. `config` is the configuration's path as the user gave it, `seconds` is the whole evaluation,
+    `stage_seconds` what the stage calls made in it took together.
     """
 
     id: str
@@ -79,6 +80,7 @@ class Run:
     metrics: tuple[Metric, ...]
     slice_rows: tuple[SliceRow, ...]
     seconds: float
+    stage_seconds: float
     finished: bool
 
     def metric(self, criterion: str) -> Metric | None:
@@ -115,4 +117,6 @@ def judgment_to_json(judgment: Judgment) -> Any:
 def judgment_from_json(value: Any) -> Judgment:
     if isinstance(value, list):
         return Judgment(State(value[0]), None, value[1])
+    if value in (0.0, 1.0):  # most are; they share one record
+        return PASSED if value else FAILED
     return Judgment(State.OBSERVED, float(value))

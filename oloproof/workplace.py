@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 
 from oloproof.evaluation import Clock, Evaluation, Suite
@@ -16,6 +17,7 @@ from oloproof.identity.system import System
 from oloproof.ids import ulid
 from oloproof.installation import check_installation
 from oloproof.run_records import Run
+from oloproof.settings.cases import CaseFileFacts, scan_cases
 from oloproof.settings.policy import Policy, load_policy
 from oloproof.settings.project import Project
 from oloproof.store.database import FILE, FOLDER, Database
@@ -56,6 +58,8 @@ def hosted(project: Project, environment: dict[str, str] | None = None) -> Itera
     check_installation()
     host = AppHost(project, dict(os.environ) if environment is None else environment)
     try:
+        # The figures will need it, and loading it takes about as long as a worker does to start.
+        import_module("numpy")
         yield host
     finally:
         host.close()
@@ -68,6 +72,12 @@ def system_clock() -> Clock:
         run_id=lambda: "run_" + ulid(int(time.time() * 1000), os.urandom(10)),
         stamp=lambda: datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def scan_suite(project: Project) -> CaseFileFacts:
+    """Check the project's whole case file. Raises ConfigurationError with every problem."""
+    config = project.config
+    return scan_cases(project.dataset, config.evaluators, config.relevance_unit, shown=project.dataset_shown)
 
 
 def evaluate(

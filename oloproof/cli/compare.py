@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 
+from oloproof.cli.output import emit, emit_record
+from oloproof.cli.stored import existing_store
 from oloproof.comparison import Comparison, compare_runs
-from oloproof.decisions.deciding import decide_comparison
+from oloproof.decisions.deciding import check_policies, decide_comparison
+from oloproof.errors import ConfigurationError
 from oloproof.jsonform import to_json
 from oloproof.report.comparison_text import comparison_text
-from oloproof.workplace import COMPARE_POLICY, load_policies, opened_store
+from oloproof.workplace import COMPARE_POLICY, load_policies
 
 
 def command(given: argparse.Namespace) -> int:
     policies = load_policies(given.policy, given.config.parent, COMPARE_POLICY)
-    with opened_store(given.config.absolute().parent) as store:
+    with existing_store(given.config) as store:
         candidate, baseline = store.runs.find_run(given.candidate), store.runs.find_run(given.baseline)
+        if candidate.id == baseline.id:
+            raise ConfigurationError(f"{candidate.id} cannot be its own baseline; name two runs")
+        check_policies(policies, candidate.evaluators, ("run", "pair"))
 
         def compare(confidence: float) -> Comparison:
             rows = store.runs.rows
@@ -29,7 +34,7 @@ def command(given: argparse.Namespace) -> int:
         record = {"comparison": to_json(comparison), "gate": to_json(gate)}
         store.runs.put_document(comparison.id, "comparison", time.time(), record)
     if given.json:
-        print(json.dumps({"id": comparison.id, **record}, indent=2, ensure_ascii=False))
+        emit_record({"id": comparison.id, **record})
     else:
-        print(comparison_text(comparison, gate))
+        emit(comparison_text(comparison, gate))
     return gate.exit_code

@@ -3,35 +3,63 @@
 from __future__ import annotations
 
 import argparse
-import json
 
+from oloproof.cli.output import emit, emit_record
+from oloproof.cli.progress import Progress
+from oloproof.cli.stored import existing_store
 from oloproof.diagnosis.gold_context import Diagnosing
+from oloproof.diagnosis.records import Diagnosis
+from oloproof.errors import ConfigurationError
+from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
 from oloproof.report.diagnosis_text import diagnosis_text
+from oloproof.run_records import Run
 from oloproof.settings.project import load_project
-from oloproof.workplace import hosted, opened_store, system_clock
+from oloproof.workplace import Store, hosted, system_clock
 
 
 def command(given: argparse.Namespace) -> int:
     project = load_project(given.config)
-    clock = system_clock()
-    with hosted(project) as host, opened_store(project.root) as store:
-        run = store.runs.find_run(given.id)
-        diagnosing = Diagnosing(
-            run=run,
-            criterion=given.criterion,
-            system=host.system(),
-            runs=store.runs,
-            results=store.results,
-            clock=clock,
-            driver=host.driver(store.database.commit),
-            commit=store.database.commit,
-        )
-        diagnosis = diagnosing.diagnose()
-        record = to_json(diagnosis)
-        store.runs.put_document(diagnosis.id, "diagnosis", clock.seconds(), record)
+    progress = Progress(noun="re-executions")
+    try:
+        with existing_store(given.config) as store, hosted(project) as host:
+            run = store.runs.find_run(given.id)
+            _check_criterion(run, given.criterion)
+            progress.say(f"importing {project.config.system.rag.object}")
+            diagnosis = _diagnose(run, given.criterion, host, store, progress)
+    finally:
+        progress.clear()
     if given.json:
-        print(json.dumps({"id": diagnosis.id, **record}, indent=2, ensure_ascii=False))
+        emit_record({"id": diagnosis.id, **to_json(diagnosis)})
     else:
-        print(diagnosis_text(diagnosis))
+        emit(diagnosis_text(diagnosis))
     return 0
+
+
+def _diagnose(run: Run, criterion: str, host: AppHost, store: Store, progress: Progress) -> Diagnosis:
+    clock = system_clock()
+    diagnosing = Diagnosing(
+        run=run,
+        criterion=criterion,
+        system=host.system(),
+        runs=store.runs,
+        results=store.results,
+        clock=clock,
+        driver=host.driver(store.database.commit),
+        commit=store.database.commit,
+        progress=progress,
+    )
+    diagnosis = diagnosing.diagnose()
+    store.runs.put_document(diagnosis.id, "diagnosis", clock.seconds(), to_json(diagnosis))
+    return diagnosis
+
+
+def _check_criterion(run: Run, criterion: str) -> None:
+    """Refuse what a gold context cannot tell anything of."""
+    index = run.evaluator_index(criterion)
+    if index is not None and run.evaluators[index].reads == "retrieval":
+        known = [e.criterion for e in run.evaluators if e.kind == "pass_fail" and e.reads == "answer"]
+        raise ConfigurationError(
+            f"{criterion} judges the retrieval, and a gold context takes the place of the retrieval; diagnose a "
+            f"pass/fail criterion of the answer: {', '.join(known) or 'this run has none'}"
+        )

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from oloproof.decisions.deciding import decide_run
+from oloproof.cli.output import emit, emit_record
+from oloproof.cli.stored import existing_store
+from oloproof.decisions.deciding import check_policies, decide_run
 from oloproof.jsonform import to_json
 from oloproof.report.decisions_text import decision_lines, gate_line
-from oloproof.workplace import RELEASE_POLICY, load_policies, opened_store
+from oloproof.workplace import RELEASE_POLICY, load_policies
 
 
 def command(given: argparse.Namespace) -> int:
     policies = load_policies(given.policy, given.config.parent, RELEASE_POLICY)
-    with opened_store(given.config.absolute().parent) as store:
+    with existing_store(given.config) as store:
         run = store.runs.find_run(given.id)
+        check_policies(policies, run.evaluators, ("run",))
         gate = decide_run(run, policies, lambda: store.runs.rows(run.id))
     if given.json:
-        print(json.dumps({"run": run.id, "gate": to_json(gate)}, indent=2, ensure_ascii=False))
+        emit_record({"run": run.id, "gate": to_json(gate)})
     else:
-        print("\n".join([f"Run {run.id}", *decision_lines(gate.decisions), gate_line(gate)]))
+        emit("\n".join([f"Run {run.id}", *decision_lines(gate.decisions), gate_line(gate)]))
     return gate.exit_code

@@ -7,23 +7,33 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from oloproof.cli.output import emit, emit_record
+from oloproof.cli.stored import existing_store
 from oloproof.comparison import Comparison
-from oloproof.decisions.deciding import decide_run
+from oloproof.decisions.deciding import check_policies, decide_run
 from oloproof.decisions.records import Gate
 from oloproof.diagnosis.records import Diagnosis
 from oloproof.errors import ConfigurationError
+from oloproof.execution.assembly import kept_within_budget
+from oloproof.identity.system import Identities
 from oloproof.jsonform import from_json, to_json
+from oloproof.records import Case, Execution
 from oloproof.report.case_text import CaseView, case_lines, case_text, fate
 from oloproof.report.comparison_text import comparison_text
 from oloproof.report.diagnosis_text import diagnosed_case_line
 from oloproof.report.run_text import run_text
+from oloproof.report.terminal import plain
 from oloproof.run_records import CaseRow, Run, judgment_to_json
 from oloproof.settings.cases import case_from_json
-from oloproof.workplace import RELEASE_POLICY, Store, load_policies, opened_store
+from oloproof.workplace import RELEASE_POLICY, Store, load_policies
 
 
 def command(given: argparse.Namespace) -> int:
-    with opened_store(given.config.absolute().parent) as store:
+    if given.criterion and not given.failures:
+        raise ConfigurationError("--criterion narrows --failures; give both")
+    if given.case and given.failures:
+        raise ConfigurationError("--case shows one case, --failures lists several; give one of them")
+    with existing_store(given.config) as store:
         kind, identity = store.runs.resolve(given.id)
         if kind == "run":
             run = store.runs.get(identity)
@@ -34,7 +44,10 @@ def command(given: argparse.Namespace) -> int:
             text, record = _diagnosis(given, identity, store.runs.document(identity))
         else:
             text, record = _comparison(given, identity, store.runs.document(identity))
-    print(json.dumps(record, indent=2, ensure_ascii=False) if given.json else text)
+    if given.json:
+        emit_record(record)
+    else:
+        emit(text)
     return 0
 
 
@@ -44,14 +57,24 @@ def _run(given: argparse.Namespace, store: Store, run: Run) -> tuple[str, Any]:
         rows = _failures(rows, run, given.criterion)
     chosen = list(rows)
     if given.failures:
-        text = "\n".join([f"Run {run.id} · {len(chosen)} failed or errored cases", *case_lines(run, chosen)])
+        count = "1 failed or errored case" if len(chosen) == 1 else f"{len(chosen)} failed or errored cases"
+        text = "\n".join([f"Run {run.id} · {count}", *(case_lines(run, chosen) if chosen else ())])
     elif run.parent is None:
-        policies = load_policies(None, given.config.parent, RELEASE_POLICY)
-        gate = decide_run(run, policies, lambda: store.runs.rows(run.id))
-        text = run_text(run, gate)
+        gate, problem = _decided(given, store, run)
+        text = "\n".join([run_text(run, gate, lambda: chosen), *map(plain, problem.splitlines())])
     else:
         text = "\n".join([f"Run {run.id} · {run.kind} of {run.parent}", *case_lines(run, chosen)])
     return text, {"run": to_json(run), "cases": [_row_json(row) for row in chosen]}
+
+
+def _decided(given: argparse.Namespace, store: Store, run: Run) -> tuple[Gate | None, str]:
+    """The run's gate under the present policy, or why that does not fit a run that may be old."""
+    try:
+        policies = load_policies(None, given.config.parent, RELEASE_POLICY)
+        check_policies(policies, run.evaluators, ("run",))
+    except ConfigurationError as error:
+        return None, f"Gate: not decided; {error}"
+    return decide_run(run, policies, lambda: store.runs.rows(run.id)), ""
 
 
 def _failures(rows: Iterable[CaseRow], run: Run, criterion: str | None) -> Iterator[CaseRow]:
@@ -74,7 +97,10 @@ def _case(given: argparse.Namespace, store: Store, run: Run) -> tuple[str, Any]:
             f"{run.id} has no case {given.case!r}; `oloproof inspect {run.id} --json` lists them"
         )
     case = case_from_json(store.runs.bodies([row.body])[row.body])
-    execution = store.results.executions([row.execution]).get(row.execution) if row.execution else None
+    if row.execution is not None:
+        execution = store.results.executions([row.execution]).get(row.execution)
+    else:
+        execution = _before_error(store, run, case, row)
     passages = (*execution.candidates, *execution.context) if execution else ()
     view = CaseView(row, case, execution, store.results.texts(c.text_id for c in passages))
     record = {**_row_json(row), "case": case.to_json()}
@@ -92,6 +118,23 @@ def _case(given: argparse.Namespace, store: Store, run: Run) -> tuple[str, Any]:
         ]
         record["output"] = execution.output
     return case_text(run, view), record
+
+
+def _before_error(store: Store, run: Run, case: Case, row: CaseRow) -> Execution | None:
+    """What is recorded of a case in which a stage after `retrieve` failed."""
+    if row.error is None or row.error.stage == "retrieve" or run.parent is not None:
+        return None
+    identities = Identities(run.system)
+    found = store.results.retrieval(identities.retrieval(case))
+    if found is None:
+        return None
+    first = found.candidates[: run.system.top_k]
+    kept = 0
+    if row.error.stage == "generate":
+        names = [identities.token_count(candidate) for candidate in first]
+        counts = store.results.token_counts(names)
+        kept = kept_within_budget([counts.get(name, 0) for name in names], run.system.token_budget)
+    return Execution(b"", found.candidates, run.system.top_k, kept, None, row.error)
 
 
 def _row_json(row: CaseRow) -> dict[str, Any]:

@@ -13,10 +13,11 @@ PLAIN_SECONDS = 10.0
 class Progress:
     """Called with how many cases are done of how many. Says nothing about what is over quickly."""
 
-    def __init__(self, what: str = "", stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
+    def __init__(self, what: str = "", noun: str = "cases", stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr  # None when the command was started without one
         self._what = f"{what}: " if what else ""
-        self._terminal = self._stream.isatty()
+        self._noun = noun
+        self._terminal = self._stream is not None and self._stream.isatty()
         self._every = TERMINAL_SECONDS if self._terminal else PLAIN_SECONDS
         self._next = time.monotonic() + self._every
         self._shown = False
@@ -26,13 +27,19 @@ class Progress:
         if now < self._next:
             return
         self._next = now + self._every
-        line = f"{self._what}{done} of {total} cases"
+        line = f"{self._what}{done} of {total} {self._noun}"
         if self._terminal:
-            self._stream.write(f"\r{line}\x1b[K")
-            self._shown = True
-        else:
+            self.say(line)
+        elif self._stream is not None:
             self._stream.write(f"{line}\n")
-        self._stream.flush()
+            self._stream.flush()
+
+    def say(self, text: str) -> None:
+        """Show what is going on, on a terminal alone."""
+        if self._terminal:
+            self._stream.write(f"\r{text}\x1b[K")
+            self._stream.flush()
+            self._shown = True
 
     def clear(self) -> None:
         """Take the terminal's line away again."""

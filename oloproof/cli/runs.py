@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 
+from oloproof.cli.output import emit, emit_record
+from oloproof.cli.stored import existing_store, has_store
 from oloproof.jsonform import to_json
 from oloproof.report.run_text import runs_text
-from oloproof.workplace import opened_store
+from oloproof.run_records import Run
 
 
 def command(given: argparse.Namespace) -> int:
-    with opened_store(given.config.absolute().parent) as store:
-        runs = store.runs.newest(given.limit)
+    runs: list[Run] = []
+    if has_store(given.config) or not given.config.exists():
+        with existing_store(given.config) as store:
+            runs = store.runs.newest(given.limit)
     if given.json:
-        print(json.dumps([to_json(run) for run in runs], indent=2, ensure_ascii=False))
+        emit_record([to_json(run) for run in runs])
     else:
-        print(runs_text(runs))
+        emit(runs_text(runs))
     return 0

@@ -51,7 +51,6 @@ def run_ended_badly(run: Run) -> Gate | None:
 
 def decide_run(run: Run, policies: Sequence[Policy], rows: Rows) -> Gate:
     """The gate of one run under its policies' rules on single runs. `rows` gives the run's cases anew each time."""
-    check_policies(policies, run.evaluators, ("run",))
     bad = run_ended_badly(run)
     decided = [(policy, decide_run_rules(run, policy, rows)) for policy in policies]
     gate = gate_of(decided)
@@ -79,7 +78,6 @@ def decide_comparison(
 ) -> Gate:
     """The gate of a pair: rules on the pair, and rules on a single run for the candidate. `rows` gives the
     candidate's cases; `comparison_at` the comparison at another confidence than the one at hand."""
-    check_policies(policies, candidate.evaluators, ("run", "pair"))
 
     def at(confidence: float) -> Comparison:
         return comparison if confidence == comparison.confidence else comparison_at(confidence)

@@ -54,8 +54,13 @@ def implicated_factors(diagnosis: Diagnosis) -> tuple[Factor, ...]:
 
 def _experiments(label: Label, diagnosis: Diagnosis) -> tuple[str, ...]:
     if label is Label.RANKED_OUT:
-        positions = [case.best_position or 0 for case in diagnosis.cases if case.label is label]
-        return ("a reranker", f"top_k = {max(positions)}")
+        # Where only part of the relevant units was ranked out, the best position is within top_k and says nothing.
+        beyond = [
+            case.best_position
+            for case in diagnosis.cases
+            if case.label is label and case.best_position is not None and case.best_position > case.top_k
+        ]
+        return ("a reranker", f"top_k = {max(beyond)}" if beyond else "a larger top_k")
     if label is Label.RETRIEVAL_MISS:
         return ("deeper retrieval", "another index or embedding")
     if label is Label.CONTEXT_ASSEMBLY_LOSS:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from oloproof.diagnosis.labels import (
+    JUDGES_RETRIEVAL,
     NO_GOLD_CONTEXT,
     Outcome,
     Verdict,
@@ -31,8 +32,8 @@ from oloproof.store.runs import Runs, case_digest, pair_digest
 
 
 @dataclass(frozen=True)
-class FailedCase:
-    """A failed case as the run recorded it."""
+class RecordedCase:
+    """A case as the run recorded it."""
 
     case: Case
     execution: Execution
@@ -40,7 +41,8 @@ class FailedCase:
 
 @dataclass
 class Diagnosing:
-    """What a diagnosis works with: a stored run, the present system, the store, and a driver over its workers."""
+    """What a diagnosis works with: a stored run, the present system, the store, and a driver over its workers.
+    `progress(done, total)` is called after each re-execution."""
 
     run: Run
     criterion: str
@@ -50,6 +52,7 @@ class Diagnosing:
     clock: Clock
     driver: Driver[Any]
     commit: Callable[[], None]
+    progress: Callable[[int, int], None] = lambda done, total: None
 
     def __post_init__(self) -> None:
         index = self.run.evaluator_index(self.criterion)
@@ -59,6 +62,7 @@ class Diagnosing:
                 f"{self.criterion} is not a pass/fail criterion of {self.run.id}; there are: {known}"
             )
         self._index = index
+        self._done = self._planned = 0
         self._record = self.run.evaluators[index]
         self._evaluator = evaluator_from(self._record.definition)
         self._unit: RelevanceUnit = "chunk" if self.run.relevance_unit == "chunk" else "document"
@@ -71,22 +75,34 @@ class Diagnosing:
     def diagnose(self, only: Sequence[str] | None = None) -> Diagnosis:
         """Diagnose the failed cases of the criterion, all or `only` those named; gives the stored diagnosis."""
         failed = list(self._failed_cases(only))
-        selected = [f for f in failed if f.case.gold_context]
+        selected = [f for f in failed if self._left_out(f.case) is None]
+        self._done, self._planned = 0, 2 * len(selected)
         gold_run, gold = self._child("gold context", selected, self._with_gold)
         control_run, control = self._child("control", selected, self._unchanged)
         cases = [self._diagnosed(f, gold.get(f.case.id), control.get(f.case.id)) for f in failed]
         cases.sort(key=lambda case: case.case_id)
         return Diagnosis(self.run.id, self.criterion, "gold-context", gold_run, control_run, tuple(cases))
 
+    def repeat(self, case_ids: Sequence[str]) -> dict[str, Outcome]:
+        """Execute cases of the run again, unchanged, whatever they came to; gives the outcome of each."""
+        recorded = list(self.recorded_cases(self.runs.rows(self.run.id, case_ids)))
+        self._done, self._planned = 0, len(recorded)
+        _, judgments = self._child("control", recorded, self._unchanged)
+        return {case_id: _outcome(judgment) for case_id, judgment in judgments.items()}
+
     # ------------------------------------------------------------------------------- selection
 
-    def _failed_cases(self, only: Sequence[str] | None) -> Iterator[FailedCase]:
+    def _failed_cases(self, only: Sequence[str] | None) -> Iterator[RecordedCase]:
         wanted = None if only is None else set(only)
-        rows = [
+        return self.recorded_cases(
             row
             for row in self.runs.rows(self.run.id)
             if row.judgments[self._index].failed and (wanted is None or row.case_id in wanted)
-        ]
+        )
+
+    def recorded_cases(self, chosen: Iterable[CaseRow]) -> Iterator[RecordedCase]:
+        """Cases of the run as it recorded them; those that errored are left out."""
+        rows = list(chosen)
         for start in range(0, len(rows), 200):
             part = rows[start : start + 200]
             bodies = self.runs.bodies([row.body for row in part])
@@ -94,15 +110,17 @@ class Diagnosing:
             for row in part:
                 execution = executions.get(row.execution or b"")
                 if execution is not None:
-                    yield FailedCase(case_from_json(bodies[row.body]), execution)
+                    yield RecordedCase(case_from_json(bodies[row.body]), execution)
 
     def _diagnosed(
-        self, failed: FailedCase, gold: Judgment | None, control: Judgment | None
+        self, failed: RecordedCase, gold: Judgment | None, control: Judgment | None
     ) -> DiagnosedCase:
         case, execution = failed.case, failed.execution
-        verdict: Verdict = NO_GOLD_CONTEXT
+        left_out = self._left_out(case)
         outcomes: tuple[Outcome, Outcome] | None = None
-        if case.gold_context:
+        if left_out is not None:
+            verdict = left_out
+        else:
             outcomes = (_outcome(gold), _outcome(control))
             texts = self.results.texts(c.text_id for c in execution.context)
             verdict = label_of(facts_of(case, execution, texts.values(), self._unit, *outcomes))
@@ -118,9 +136,15 @@ class Diagnosing:
             control=outcomes[1] if outcomes else None,
         )
 
+    def _left_out(self, case: Case) -> Verdict | None:
+        """Why a gold context cannot tell anything of a case, None when it can."""
+        if self._record.reads == "retrieval":
+            return JUDGES_RETRIEVAL
+        return None if case.gold_context else NO_GOLD_CONTEXT
+
     # -------------------------------------------------------------------------------- child runs
 
-    def _with_gold(self, failed: FailedCase, _: bytes) -> Steps:
+    def _with_gold(self, failed: RecordedCase, _: bytes) -> Steps:
         gold = failed.case.gold_context or ()
         ids = self.results.put_texts(passage.text for passage in gold)
         passages = [
@@ -128,11 +152,11 @@ class Diagnosing:
         ]
         return self._steps.given_context(failed.case, passages)
 
-    def _unchanged(self, failed: FailedCase, salt: bytes) -> Steps:
+    def _unchanged(self, failed: RecordedCase, salt: bytes) -> Steps:
         return self._steps.repeat(failed.case, failed.execution, salt)
 
     def _child(
-        self, kind: str, selected: Sequence[FailedCase], steps: Callable[[FailedCase, bytes], Steps]
+        self, kind: str, selected: Sequence[RecordedCase], steps: Callable[[RecordedCase, bytes], Steps]
     ) -> tuple[str | None, dict[str, Judgment]]:
         """Execute the selected cases in one way, judge them, and store that as a run of its own."""
         if not selected:
@@ -144,13 +168,17 @@ class Diagnosing:
         outcomes: dict[str, Judgment] = {}
         rows: list[tuple[CaseRow, Case]] = []
         errored = 0
+        stage_seconds = 0.0
         work = ((entry, steps(entry[1], run_id.encode())) for entry in enumerate(selected))
         for (position, failed), execution in self.driver.run(work):
             (judgment,) = judging.judge(failed.case, execution)
             total.add(judgment, True)
             outcomes[failed.case.id] = judgment
             errored += execution.error is not None
+            stage_seconds += sum(execution.seconds.values())
             rows.append((_row(position, failed.case, execution, judgment), failed.case))
+            self._done += 1
+            self.progress(self._done, self._planned)
         cache = CacheCounts(Tally(), Tally(judging.hits, judging.misses), Tally(), Tally(), 0)
         self.runs.append(run_id, rows)
         self.runs.put(
@@ -169,6 +197,7 @@ class Diagnosing:
                 metrics=(total.metric(),),
                 slice_rows=(),
                 seconds=self.clock.seconds() - started,
+                stage_seconds=stage_seconds,
                 finished=True,
             )
         )
@@ -218,8 +247,3 @@ def _outcome(judgment: Judgment | None) -> Outcome:
     if judgment is None or judgment.value is None:
         return "missing"
     return "passed" if judgment.passed else "failed"
-
-
-def executed_cases(diagnosis: Diagnosis) -> Iterable[str]:
-    """The ids of the cases that a diagnosis re-executed."""
-    return (case.case_id for case in diagnosis.selected)

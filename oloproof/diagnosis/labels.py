@@ -66,6 +66,8 @@ class CaseFacts:
 
 
 NO_GOLD_CONTEXT = Verdict(Label.NOT_DIAGNOSED, "no_gold_context", Strength.NONE)
+#: A gold context takes the place of the retrieval, so it says nothing of a criterion that judges the retrieval.
+JUDGES_RETRIEVAL = Verdict(Label.NOT_DIAGNOSED, "criterion_judges_retrieval", Strength.NONE)
 
 
 def label_of(facts: CaseFacts) -> Verdict:

@@ -2,84 +2,85 @@
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future
+from time import monotonic
 from typing import Generic, TypeVar
 
+from oloproof.execution.calls import Calls
 from oloproof.execution.steps import Steps
 from oloproof.records import Execution
-from oloproof.worker.calls import perform
-from oloproof.worker.process import Checkout, Reply
+from oloproof.worker.process import Reply
 
 T = TypeVar("T")
 
+#: How often waiting is used for what `idle` does, in seconds: after every answer that would cost more than it saves.
+IDLE_EVERY = 0.02
+
 
 class Driver(Generic[T]):
-    """Runs the steps of many cases over an executor. The executor may be any; `slots` says how many calls it can
-    have at work at once."""
+    """Runs the steps of many cases. `open_calls` gives the place where their requests run, and `slots` says how many
+    it can have at work at once."""
 
     def __init__(
         self,
-        executor: Executor,
-        checkout: Checkout,
+        open_calls: Callable[[], Calls],
         *,
         slots: int,
-        timeout: float,
         before_first_call: Callable[[], None],
         idle: Callable[[], None],
     ) -> None:
-        self._executor = executor
-        self._checkout = checkout
+        self._open_calls = open_calls
         self._in_flight = 2 * slots + 2
-        self._timeout = timeout
         self._before_first_call = before_first_call
         self._idle = idle
+        self._idle_from = 0.0
         self._called = False
-        self._ready: queue.SimpleQueue[tuple[T, Steps, Future[Reply]]] = queue.SimpleQueue()
 
     def run(self, work: Iterable[tuple[T, Steps]]) -> Iterator[tuple[T, Execution]]:
         """Yields each label with its execution, in the order in which they finish.
 
-        `work` is read no further ahead than needed. `idle` is called whenever there is nothing to do but wait, and
-        at the end.
+        `work` is read no further ahead than needed. `idle` is called when there is nothing to do but wait, though
+        not more often than every 20 ms, and at the end.
         """
+        calls = self._open_calls()
         pending = 0
         for label, steps in work:
-            done = self._advance(label, steps, None)
+            done = self._advance(calls, label, steps, None)
             if done is not None:
                 yield label, done
             else:
                 pending += 1
             while pending >= self._in_flight:
-                finished = self._await_one()
+                finished = self._await_one(calls)
                 if finished is not None:
                     pending -= 1
                     yield finished
         while pending:
-            finished = self._await_one()
+            finished = self._await_one(calls)
             if finished is not None:
                 pending -= 1
                 yield finished
         self._idle()
 
-    def _await_one(self) -> tuple[T, Execution] | None:
-        if self._ready.empty():
+    def _await_one(self, calls: Calls) -> tuple[T, Execution] | None:
+        done = calls.next_done(max(0.0, self._idle_from - monotonic()))
+        if done is None:
             self._idle()
-        label, steps, future = self._ready.get()
-        done = self._advance(label, steps, future.result())
-        return None if done is None else (label, done)
+            self._idle_from = monotonic() + IDLE_EVERY
+            done = calls.next_done()
+            assert done is not None
+        (label, steps), reply = done
+        execution = self._advance(calls, label, steps, reply)
+        return None if execution is None else (label, execution)
 
-    def _advance(self, label: T, steps: Steps, reply: Reply | None) -> Execution | None:
+    def _advance(self, calls: Calls, label: T, steps: Steps, reply: Reply | None) -> Execution | None:
         try:
-            request = next(steps) if reply is None else steps.send(reply)
+            _, message = next(steps) if reply is None else steps.send(reply)
         except StopIteration as end:
             execution: Execution = end.value
             return execution
         if not self._called:
             self._before_first_call()
             self._called = True
-        _, message = request
-        future = self._executor.submit(perform, self._checkout, message, self._timeout)
-        future.add_done_callback(lambda done: self._ready.put((label, steps, done)))
+        calls.submit((label, steps), message)
         return None

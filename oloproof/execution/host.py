@@ -6,19 +6,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from typing import Any
 
 from oloproof.errors import ConfigurationError, UnfinishedError
+from oloproof.execution.calls import Calls, ExecutorCalls, ThreadCalls
 from oloproof.execution.driver import Driver
 from oloproof.identity.fingerprint import stage_fingerprints
 from oloproof.identity.system import System
 from oloproof.settings.project import Project, check_against
-from oloproof.worker.calls import perform, release, restart
+from oloproof.worker.calls import START_SECONDS, perform, release, restart
 from oloproof.worker.process import Checkout, Reply
 
-#: How long an app may take to import and to be constructed, in seconds, unless a stage call may take longer.
-START_SECONDS = 600.0
 TRACEBACK_LINES = 10
 
 
@@ -47,16 +46,19 @@ class AppHost:
         )
         self._slots = settings.workers
         self._timeout = settings.timeout_seconds
-        self._executor = executor or ThreadPoolExecutor(self._slots, thread_name_prefix="oloproof")
+        self._executor = executor
+        self._opened: list[Calls] = []
         self._prepared = project.config.prepare is None
-        self._described = self._executor.submit(perform, self.checkout, {"op": "describe"}, START_SECONDS)
+        self._describing = self._open_calls(START_SECONDS)
+        self._describing.submit(None, {"op": "describe"})
+        self._described: Reply | None = None
         self._system: System | None = None
 
     def system(self) -> System:
         """The effective system. Raises ConfigurationError when the app cannot be imported, is not a RAG system, or
         its settings do not fit each other."""
         if self._system is None:
-            reply = self._described.result()
+            reply = self._description()
             if reply.kind is not None and not self._prepared:
                 self.prepare()
                 reply = perform(self.checkout, {"op": "describe"}, START_SECONDS)
@@ -64,6 +66,13 @@ class AppHost:
                 raise self._import_failed(reply)
             self._system = self._effective(reply.value)
         return self._system
+
+    def _description(self) -> Reply:
+        if self._described is None:
+            done = self._describing.next_done()
+            assert done is not None
+            _, self._described = done
+        return self._described
 
     def prepare(self) -> None:
         """Run the project's `prepare` command, once. Raises UnfinishedError when it fails."""
@@ -93,18 +102,28 @@ class AppHost:
     def driver(self, idle: Callable[[], None]) -> Driver[Any]:
         """A driver over this host's workers; `idle` is called whenever there is only waiting left to do."""
         return Driver(
-            self._executor,
-            self.checkout,
+            lambda: self._open_calls(self._timeout),
             slots=self._slots,
-            timeout=self._timeout,
             before_first_call=self.prepare,
             idle=idle,
         )
 
     def close(self) -> None:
         """End the workers, at once."""
+        for calls in self._opened:
+            calls.cancel()
         release(self.checkout)
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        for calls in self._opened:
+            calls.close()
+
+    def _open_calls(self, timeout: float) -> Calls:
+        calls: Calls
+        if self._executor is None:
+            calls = ThreadCalls(self.checkout, self._slots, timeout)
+        else:
+            calls = ExecutorCalls(self._executor, self.checkout, timeout)
+        self._opened.append(calls)
+        return calls
 
     def _effective(self, found: Mapping[str, Any]) -> System:
         declared = found["settings"]

@@ -12,6 +12,7 @@ from oloproof.records import Candidate, Case, Execution, Judgment, State
 from oloproof.report.tables import grid
 from oloproof.report.terminal import plain, plain_lines
 from oloproof.run_records import CaseRow, Run
+from oloproof.statistics.figures import score
 
 #: How much of a passage's text its row shows.
 SNIPPET = 80
@@ -31,6 +32,12 @@ def fate(position: int, execution: Execution) -> str:
     """What became of the candidate at a 1-based position."""
     if position <= execution.kept:
         return "kept"
+    if (
+        execution.error is not None
+        and execution.error.stage == "count_tokens"
+        and position <= execution.top_k
+    ):
+        return "not decided"
     return "dropped by budget" if position <= execution.top_k else "cut by top_k"
 
 
@@ -47,14 +54,15 @@ def case_text(run: Run, view: CaseView) -> str:
     unit: RelevanceUnit = "chunk" if run.relevance_unit == "chunk" else "document"
     if execution is not None:
         lines += _candidates(case, execution, view.texts, unit)
-        lines += _field("Answer", execution.output)
+        if execution.output is not None:
+            lines += _field("Answer", execution.output)
     if view.row.error is not None:
         lines += _error(view.row)
     if view.row.log:
         lines += ["Printed by the app:", *(f"  {line}" for line in plain_lines(view.row.log))]
     lines.append("Judgments")
-    names = [e.criterion for e in run.evaluators]
-    lines += [f"  {name}: {judgment_text(j)}" for name, j in zip(names, view.row.judgments, strict=True)]
+    judged = zip(run.evaluators, view.row.judgments, strict=True)
+    lines += [f"  {e.criterion}: {judgment_text(judgment, e.kind)}" for e, judgment in judged]
     if view.row.seconds:
         spent = ", ".join(f"{stage} {1000 * seconds:.1f} ms" for stage, seconds in view.row.seconds.items())
         lines.append(f"Time: {spent}")
@@ -67,16 +75,20 @@ def case_lines(run: Run, rows: Sequence[CaseRow]) -> list[str]:
     table = []
     for row in rows:
         state = "" if row.error is None else f"{row.error.stage}: {row.error.kind}"
-        table.append([plain(row.case_id), *(judgment_text(j) for j in row.judgments), state])
+        judged = zip(run.evaluators, row.judgments, strict=True)
+        table.append(
+            [plain(row.case_id), *(judgment_text(judgment, e.kind) for e, judgment in judged), state]
+        )
     return grid(["Case", *names, "Errored"], table)
 
 
-def judgment_text(judgment: Judgment) -> str:
+def judgment_text(judgment: Judgment, kind: str) -> str:
+    """A judgment of a criterion that is pass_fail or a score."""
     if judgment.state is not State.OBSERVED or judgment.value is None:
         return f"{judgment.state.value} ({judgment.reason})"
-    if judgment.value in (0.0, 1.0):
+    if kind == "pass_fail":
         return "passed" if judgment.passed else "failed"
-    return f"{judgment.value:.3f}"
+    return score(judgment.value)
 
 
 def _candidates(

@@ -19,7 +19,8 @@ MAX_NAMED = 20
 def comparison_text(comparison: Comparison, gate: Gate) -> str:
     """What `oloproof compare` prints."""
     c = comparison
-    lines = [f"Comparison {c.id} of {c.candidate} against {c.baseline} · {c.paired_cases} paired cases"]
+    pairs = "1 paired case" if c.paired_cases == 1 else f"{c.paired_cases} paired cases"
+    lines = [f"Comparison {c.id} of {c.candidate} against {c.baseline} · {pairs}"]
     lines += [f"{metric.criterion}: {difference_text(metric)}" for metric in c.metrics]
     lines += _slice_lines(c)
     lines += _flip_lines(c)
@@ -47,7 +48,7 @@ def _slice_lines(comparison: Comparison) -> list[str]:
         return []
     shown = lines[:MAX_SLICE_LINES]
     if len(lines) > len(shown):
-        shown.append(f"  and {len(lines) - len(shown)} more slice lines")
+        shown.append(f"  and {len(lines) - len(shown)} more slice lines; --json has them all")
     return ["Slices (exploratory)", *shown]
 
 

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from oloproof.decisions.records import Gate
 from oloproof.records import Metric
 from oloproof.report.decisions_text import decision_lines, gate_line
 from oloproof.report.tables import grid
 from oloproof.report.terminal import plain
-from oloproof.run_records import Run, SliceRow, Tally
+from oloproof.run_records import CaseRow, Run, SliceRow, Tally
 from oloproof.statistics.figures import percent, percent_interval, score, score_interval
 
 #: How many slice values a run shows before it only counts them.
 MAX_SLICE_ROWS = 40
+#: How many reasons of errored cases it shows, and how many characters of each.
+MAX_REASONS = 5
+MAX_REASON = 200
 
 
-def run_text(run: Run, gate: Gate) -> str:
-    """What `oloproof run` prints."""
+def run_text(run: Run, gate: Gate | None, rows: Callable[[], Iterable[CaseRow]]) -> str:
+    """What `oloproof run` prints; without a gate what comes before it. `rows` gives the run's cases, which are looked
+    at when some errored."""
     lines = [_heading(run), *_table(run.metrics), *_slices(run)]
     lines += reuse_lines(run)
     if run.errored:
-        lines.append(
-            f"Errored: {run.errored} of {run.attempted} cases; "
-            f"`oloproof inspect {run.id} --failures` shows them"
-        )
-    lines += decision_lines(gate.decisions)
-    lines.append(gate_line(gate))
+        lines += _error_lines(run, rows())
+    if gate is not None:
+        lines += [*decision_lines(gate.decisions), gate_line(gate)]
     return "\n".join(lines)
 
 
@@ -43,13 +45,36 @@ def reuse_lines(run: Run) -> list[str]:
     return lines
 
 
+def _error_lines(run: Run, rows: Iterable[CaseRow]) -> list[str]:
+    """How many cases errored, and the most frequent reasons with the first case of each."""
+    counts: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    for row in rows:
+        if row.error is not None:
+            message = plain(row.error.message)
+            reason = (
+                f"{row.error.stage}: {message if len(message) <= MAX_REASON else message[:MAX_REASON] + '…'}"
+            )
+            counts[reason] += 1
+            first.setdefault(reason, row.case_id)
+    lines = [
+        f"Errored: {run.errored} of {run.attempted} cases; `oloproof inspect {run.id} --failures` lists them"
+    ]
+    for reason, count in counts.most_common(MAX_REASONS):
+        others = "" if count == 1 else f" and {count - 1} more"
+        lines.append(f"  {plain(first[reason])}{others}: {reason}")
+    if len(counts) > MAX_REASONS:
+        lines.append(f"  and {len(counts) - MAX_REASONS} other reasons")
+    return lines
+
+
 def hit_miss(tally: Tally) -> str:
     return f"{tally.hit} hit/{tally.miss} miss"
 
 
-def metric_figures(metric: Metric) -> tuple[str, str]:
-    """Estimate and interval as printed; a dash where there is none."""
-    rate = metric.kind == "rate"
+def metric_figures(metric: Metric, kind: str | None = None) -> tuple[str, str]:
+    """Estimate and interval as printed, a dash where there is none; as a rate or a mean, by default what it is."""
+    rate = (kind or metric.kind) == "rate"
     estimate, interval = "-", "-"
     if metric.estimate is not None:
         estimate = percent(metric.estimate) if rate else score(metric.estimate)
@@ -82,7 +107,7 @@ def runs_text(runs: Sequence[Run]) -> str:
     rows = [
         [
             run.id,
-            run.created,
+            run.created.replace("T", " ").removesuffix("+00:00"),
             plain(run.project),
             f"{run.attempted} / {run.cases}" if run.finished else f"{run.attempted} / {run.cases} unfinished",
             str(run.errored),
@@ -96,8 +121,10 @@ def runs_text(runs: Sequence[Run]) -> str:
 def _heading(run: Run) -> str:
     system = run.system
     budget = "" if system.token_budget is None else f", token_budget {system.token_budget}"
+    cases = "1 case" if run.cases == 1 else f"{run.cases} cases"
+    cases = cases if run.finished else f"{cases}, unfinished"
     return (
-        f"Run {run.id} · {plain(run.project)} · {run.cases} cases · depth {system.depth}, "
+        f"Run {run.id} · {plain(run.project)} · {cases} · depth {system.depth}, "
         f"top_k {system.top_k}{budget}, index_version {plain(system.index_version)}"
     )
 
@@ -113,10 +140,7 @@ def _slices(run: Run) -> list[str]:
         return []
     shown = run.slice_rows[:MAX_SLICE_ROWS]
     names = [m.criterion for m in run.metrics]
-    rows = [
-        [f"{row.slice}={plain(row.value)}", str(row.cases), *_slice_cells(row, run.min_slice_support)]
-        for row in shown
-    ]
+    rows = [[f"{row.slice}={plain(row.value)}", str(row.cases), *_slice_cells(row, run)] for row in shown]
     lines = [
         "Slices (exploratory; estimates only, in parentheses below "
         f"min_slice_support {run.min_slice_support})"
@@ -127,9 +151,11 @@ def _slices(run: Run) -> list[str]:
     return lines
 
 
-def _slice_cells(row: SliceRow, min_support: int) -> list[str]:
+def _slice_cells(row: SliceRow, run: Run) -> list[str]:
+    """The estimates, each printed as the whole run's is: a column never mixes percentages and scores."""
     cells = []
-    for metric in row.metrics:
-        estimate, _ = metric_figures(metric)
-        cells.append(estimate if metric.observed + metric.missing >= min_support else f"({estimate})")
+    for metric, whole in zip(row.metrics, run.metrics, strict=True):
+        estimate, _ = metric_figures(metric, whole.kind)
+        enough = metric.observed + metric.missing >= run.min_slice_support
+        cells.append(estimate if enough or metric.estimate is None else f"({estimate})")
     return cells

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Protocol
 from oloproof.errors import ConfigurationError
 from oloproof.records import Case, GoldPassage, Relevant
 from oloproof.settings.caselines import NotACase, case_problems, fast_parse, parse_line
-from oloproof.settings.wording import MAX_PROBLEMS, capped, shortened
+from oloproof.settings.wording import MAX_PROBLEMS, capped, printable, shortened
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -166,7 +166,7 @@ class _Scan:
     def complain(self, number: int, sentence: str) -> None:
         self.count += 1
         if self.count <= MAX_PROBLEMS:
-            self.problems.append(f"{self.shown}:{number}: {sentence}")
+            self.problems.append(f"{self.shown}:{number}: {printable(sentence)}")
 
     def line(self, number: int, line: bytes) -> None:
         self.lines += 1

@@ -23,7 +23,7 @@ from oloproof.settings.fields import (
     Version,
 )
 from oloproof.settings.validation import validate
-from oloproof.settings.wording import capped, hint, nearest
+from oloproof.settings.wording import capped, hint, nearest, shortened
 from oloproof.settings.yamlfile import KeyPath, SourceLines, load_yaml
 
 _SLICES = ("relevant_position", "context_truncated")
@@ -32,7 +32,7 @@ _SLICES = ("relevant_position", "context_truncated")
 def _object_path(text: str) -> str:
     module, colon, name = text.partition(":")
     if not (colon and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))):
-        raise ValueError(f'expected module:Class such as app:SupportRag, found "{text}"')
+        raise ValueError(f'expected module:Class such as app:SupportRag, found "{shortened(text)}"')
     return text
 
 
@@ -42,9 +42,9 @@ def _slice(text: str) -> str:
         return text
     meant = nearest(text, _SLICES)
     if meant is None and head != "metadata" and all((head, *keys)):
-        meant = f"metadata.{text}"
+        meant = f"metadata.{shortened(text)}"
     known = f"known are metadata.KEY, {' and '.join(_SLICES)}"
-    raise ValueError(f'unknown slice "{text}"; {f"did you mean {meant}?" if meant else known}')
+    raise ValueError(f'unknown slice "{shortened(text)}"; {f"did you mean {meant}?" if meant else known}')
 
 
 class RagSettings(Settings):

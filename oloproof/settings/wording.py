@@ -16,11 +16,15 @@ def capped(problems: Sequence[str], total: int | None = None) -> list[str]:
 
 
 def shortened(text: str) -> str:
-    """Text for a message: on one line, printable, not longer than 60 characters."""
-    line = " ".join(text.split())
-    if len(line) > 60:
-        line = line[:60] + "…"
-    return line if line.isprintable() else repr(line)[1:-1]
+    """Text for a message: printable, and not longer than 60 characters."""
+    return printable(text if len(text) <= 60 else text[:60] + "…")
+
+
+def printable(text: str) -> str:
+    """Text in which line ends, control characters and half characters are escaped."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def nearest(word: str, options: Iterable[str]) -> str | None:

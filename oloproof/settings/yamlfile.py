@@ -16,7 +16,7 @@ from yaml.constructor import SafeConstructor
 from yaml.reader import Reader
 
 from oloproof.errors import ConfigurationError
-from oloproof.settings.wording import capped, shortened
+from oloproof.settings.wording import capped, printable, shortened
 
 #: Where a value stands: the keys and 0-based indexes that lead to it.
 KeyPath = tuple[str | int, ...]
@@ -52,7 +52,7 @@ class SourceLines:
     def problem(self, path: KeyPath, sentence: str) -> str:
         """`oloproof.yaml:12: system.rag.top_k: sentence`."""
         name = dotted(path)
-        return f"{self.where(*path)}: {name}: {sentence}" if name else f"{self.where()}: {sentence}"
+        return f"{self.where(*path)}: {name}{': ' if name else ''}{printable(sentence)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ A rate gets the exact binomial interval; a mean of a bounded score, and a mean o
 betting interval. Missing cases always widen: the lower end takes each as the worst value, the upper end as
 the best. Equal values are collapsed and sorted first, so the order of the cases never changes a digit.
 
-numpy and scipy.special are imported where they are used: most commands never need them.
+numpy is imported where it is used: most commands never need it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _BETS = 20
 _BLOCKS = 256
 #: Bets whose wealth stays below exp(-45) of the threshold cannot move an end in any digit of a double.
 _NEGLIGIBLE = 45.0
+#: When the falling terms of a sum are this small relative to it, the rest no longer matters.
+_NEGLIGIBLE_TERM = 2.0**-54
 #: exp(700) is close to the largest double; an end that far below the largest value counts as 0.
 _DEEPEST = 700.0
 #: Newton steps on a convex function with a bracket to fall back on; 60 bisections alone would be enough.
@@ -58,9 +60,34 @@ def _clopper_pearson_lower(passed: int, total: int, tail: float) -> float:
     """The rate at which `passed` or more of `total` has probability `tail`; 0 when none passed."""
     if passed == 0:
         return 0.0
-    from scipy.special import betaincinv
+    if passed == total:
+        return float(tail ** (1.0 / total))
+    # At the observed rate the probability is at least 1/2, since there `passed` is both the mean and a median.
+    depth = _root(_tail_excess(passed, total, tail), -math.log(passed / total))
+    return 0.0 if depth >= _DEEPEST else math.exp(-depth)
 
-    return float(betaincinv(passed, total - passed + 1, tail))
+
+def _tail_excess(passed: int, total: int, tail: float) -> _Excess:
+    """By how much `passed` or more of `total` is rarer than `tail` at the rate exp(-depth).
+
+    The probability is that of exactly `passed`, times the sum of what each larger number has relative to it; below the
+    observed rate those terms only fall.
+    """
+    log_ways = math.lgamma(total + 1) - math.lgamma(passed + 1) - math.lgamma(total - passed + 1)
+
+    def excess(depth: float) -> tuple[float, float]:
+        failure = -math.expm1(-depth)
+        odds = math.exp(-depth) / failure
+        term = relative = 1.0
+        for number in range(passed, total):
+            term *= odds * (total - number) / (number + 1)
+            relative += term
+            if term <= _NEGLIGIBLE_TERM * relative:
+                break
+        exactly = log_ways - passed * depth + (total - passed) * math.log(failure)
+        return math.log(tail) - exactly - math.log(relative), passed / relative
+
+    return excess
 
 
 def bounded_mean_betting(
@@ -109,8 +136,9 @@ class _Sample(NamedTuple):
     zeros: float
 
 
-#: From the depth s of a mean below the largest value, m = exp(-s), to the logarithm of the wealth that bets
-#: on a larger mean, less the logarithm of the threshold; and its derivative. Convex and increasing in s.
+#: From the depth s of a mean or rate m = exp(-s) below the largest value to how far it is beyond what the data
+#: allow, as a difference of logarithms; and the derivative. Convex and increasing in s. For a mean: the logarithm of
+#: the wealth that bets on a larger mean, less that of the threshold.
 _Excess: TypeAlias = Callable[[float], tuple[float, float]]
 
 

@@ -1,19 +1,30 @@
 """Opening the store: one SQLite file in WAL mode, with a schema version.
 
-Writes are collected in a transaction and committed by `commit`, which the run calls whenever it has nothing else
-ready to do; a kill loses what finished in the last milliseconds at most.
+New entries wait in memory and are written together by `commit`, which the run calls whenever it has nothing else
+ready to do, and which is called here when many wait. A kill loses what was in flight, and of stages so quick that
+there is always something to do, what finished in the last fraction of a second.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from oloproof.errors import ConfigurationError, UnfinishedError
 
 SCHEMA_VERSION = 1
 FOLDER = ".oloproof"
 FILE = "store.sqlite3"
+#: How many entries may wait to be written: those of some hundred cases, which is a fraction of a second when stages
+#: are so quick that nothing else calls for a commit.
+MAX_WAITING = 4_000
+#: How many ids one look-up names; SQLite has a limit of its own.
+MAX_IDS = 500
+
+Entry = tuple[Any, ...]
 
 _SCHEMA = """
 CREATE TABLE text (id TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
@@ -49,6 +60,8 @@ class Database:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._ignore_in_git(path.parent)
             self.connection = sqlite3.connect(path, timeout=60.0, isolation_level=None)
+            self._waiting: defaultdict[str, dict[Any, Entry]] = defaultdict(dict)
+            self._count = 0
             self._prepare()
         except sqlite3.DatabaseError as error:
             raise ConfigurationError(
@@ -93,7 +106,38 @@ class Database:
             connection.execute("ROLLBACK")
             raise
 
-    def write(self, statement: str, rows: list[tuple[object, ...]]) -> None:
+    # ----------------------------------------------------------------------------- entries by id
+
+    def add(self, table: str, entries: Iterable[Entry]) -> None:
+        """Keep entries, whose first column is their id, for the next commit. The first one of an id stands."""
+        waiting = self._waiting[table]
+        before = len(waiting)
+        for entry in entries:
+            waiting.setdefault(entry[0], entry)
+        self._count += len(waiting) - before
+        if self._count >= MAX_WAITING:
+            self.commit()
+
+    def find(self, table: str, identity: Any) -> Entry | None:
+        """The entry of an id, written or waiting."""
+        waiting = self._waiting[table].get(identity)
+        if waiting is not None:
+            return waiting
+        found: Entry | None = self.read(f"SELECT * FROM {table} WHERE id = ?", (identity,)).fetchone()
+        return found
+
+    def find_all(self, table: str, ids: Sequence[Any]) -> dict[Any, Entry]:
+        """The entries among ids, written or waiting, by id."""
+        waiting = self._waiting[table]
+        found = {identity: waiting[identity] for identity in ids if identity in waiting}
+        for part in in_parts(ids if not found else [identity for identity in ids if identity not in found]):
+            rows = self.read(f"SELECT * FROM {table} WHERE id IN ({marks(part)})", tuple(part))
+            found.update((row[0], row) for row in rows)
+        return found
+
+    # ---------------------------------------------------------------------------------- statements
+
+    def write(self, statement: str, rows: list[Entry]) -> None:
         """Run one statement for each row, inside the open transaction (one is begun when there is none)."""
         try:
             if not self.connection.in_transaction:
@@ -102,13 +146,21 @@ class Database:
         except sqlite3.Error as error:
             raise self._failure(error) from None
 
-    def read(self, statement: str, parameters: tuple[object, ...] = ()) -> sqlite3.Cursor:
+    def read(self, statement: str, parameters: Entry = ()) -> sqlite3.Cursor:
+        """What a query finds; it does not see entries that wait."""
         try:
             return self.connection.execute(statement, parameters)
         except sqlite3.Error as error:
             raise self._failure(error) from None
 
     def commit(self) -> None:
+        """Write what waits, and make it last."""
+        for table, entries in self._waiting.items():
+            if entries:
+                rows = sorted(entries.values())  # neighbours lie on the same page of the file
+                self.write(f"INSERT OR IGNORE INTO {table} VALUES ({marks(rows[0])})", rows)
+                entries.clear()
+        self._count = 0
         try:
             if self.connection.in_transaction:
                 self.connection.execute("COMMIT")
@@ -116,8 +168,21 @@ class Database:
             raise self._failure(error) from None
 
     def close(self) -> None:
-        self.commit()
-        self.connection.close()
+        try:
+            self.commit()
+        finally:
+            self.connection.close()
 
     def _failure(self, error: sqlite3.Error) -> UnfinishedError:
         return UnfinishedError(f"{self.path}: the store failed ({error}); what was stored before is kept")
+
+
+def in_parts(ids: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    """The ids in parts that one look-up can name."""
+    for start in range(0, len(ids), MAX_IDS):
+        yield ids[start : start + MAX_IDS]
+
+
+def marks(part: Sequence[Any]) -> str:
+    """Place holders for the values of one look-up or row."""
+    return ",".join("?" * len(part))

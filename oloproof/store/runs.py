@@ -18,12 +18,12 @@ _COLUMNS = "position, case_id, body, pair, execution, judgments, tags, error, se
 
 def case_digest(case: Case) -> bytes:
     """Identity of a case's whole content."""
-    return digest("case", canonical_json(case.to_json()))
+    return digest("case", case.id, case.input_json, case.expected_json, canonical_json(dict(case.metadata)))
 
 
 def pair_digest(case: Case) -> bytes:
     """Identity of what two runs must share for a case to pair: input and expected value."""
-    return digest("pair", case.input_json, canonical_json(dict(case.expected)))
+    return digest("pair", case.input_json, case.expected_json)
 
 
 class Runs:
@@ -105,18 +105,13 @@ class Runs:
         return found[0]
 
     def _latest(self, wanted: str) -> str:
-        back = 0
-        if wanted != "latest":
-            try:
-                back = int(wanted.removeprefix("latest~"))
-            except ValueError:
-                back = -1
-            if back < 0:
-                raise ConfigurationError(
-                    f"{wanted!r} is no id: after latest~ comes a whole number such as latest~1"
-                )
+        back = "0" if wanted == "latest" else wanted.removeprefix("latest~")
+        if not (back.isascii() and back.isdecimal()):
+            raise ConfigurationError(
+                f"{wanted!r} is no id: after latest~ comes a whole number such as latest~1"
+            )
         row = self._database.read(
-            "SELECT id FROM run WHERE parent IS NULL ORDER BY id DESC LIMIT 1 OFFSET ?", (back,)
+            "SELECT id FROM run WHERE parent IS NULL ORDER BY id DESC LIMIT 1 OFFSET ?", (int(back[:18]),)
         ).fetchone()
         if row is None:
             raise ConfigurationError(

@@ -1,9 +1,9 @@
 """The program inside a worker process: imports the user's app and runs its stages on request.
 
 Started by path with the user's own interpreter, so it uses the standard library and the contract module only.
-One JSON message a line comes in on one pipe, one goes out on another; both are private. Whatever the user's
-code prints goes to file descriptors 1 and 2, which are one log file that the engine made; what a call printed
-is read back from it and sent with the reply.
+One JSON message a line comes in on one pipe, one goes out on another; both are private, and a reply carries the
+number of its request. Whatever the user's code prints goes to file descriptors 1 and 2, which are one log file
+that the engine made; what a call printed is read back from it and sent with the reply.
 
 Arguments: request fd, reply fd, the project's folder, `module:Class`, the folder of the oloproof package.
 """
@@ -13,36 +13,38 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-import math
 import os
 import sys
 import traceback
 from time import perf_counter
 from typing import Any
 
-#: Longest answer or passage list that is sent back, in characters of JSON.
-MAX_REPLY = 16_000_000
+#: Exit status that says: the user's code closed or replaced the pipes.
+PIPES_LOST = 114
 #: How much of what a call printed is kept: the beginning and the end.
 LOG_HEAD, LOG_TAIL = 4_000, 12_000
 
 
-class InvalidReturn(Exception):
-    """A stage returned something that cannot be recorded; the text says what and what was expected."""
-
-
 def main(arguments: list[str]) -> None:
-    requests = open(int(arguments[0]), "rb")  # noqa: SIM115 - open for the life of the process
-    replies = int(arguments[1])
-    for fd in (requests.fileno(), replies):
-        os.set_inheritable(fd, False)
+    pipes = Pipes(int(arguments[0]), int(arguments[1]))
     _enable_fault_traceback()
     root, target, package = arguments[2:5]
     sys.argv = [target]
     _load_contract(package)
     sys.path[0] = root
-    host = Host(target, package)
-    while line := requests.readline():
-        _send(replies, host.answer(json.loads(line)))
+    log = Log()
+    host = Host(target)
+    process = os.getpid()
+    while line := pipes.receive():
+        request = json.loads(line)
+        reply = host.answer(request)
+        if os.getpid() != process:  # the user's code forked and both came back: the parent answers
+            os._exit(0)
+        pipes.check()
+        if printed := log.drain():
+            reply["log"] = printed
+        reply["number"] = request["number"]
+        pipes.send(reply)
 
 
 def _enable_fault_traceback() -> None:
@@ -63,51 +65,134 @@ def _load_contract(package: str) -> None:
     spec.loader.exec_module(module)
 
 
-def _send(fd: int, reply: dict[str, Any]) -> None:
-    data = json.dumps(reply, separators=(",", ":")).encode() + b"\n"
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
+class Pipes:
+    """The two private pipes. When the user's code has closed one, or its number now belongs to something else,
+    the process ends before anything is sent: so the call that did it is the one without an answer."""
+
+    def __init__(self, requests: int, replies: int) -> None:
+        self._requests = open(requests, "rb")  # noqa: SIM115 - open for the life of the process
+        self._replies = replies
+        self._known = {fd: _file_identity(fd) for fd in (requests, replies)}
+        for fd in self._known:
+            os.set_inheritable(fd, False)
+
+    def receive(self) -> bytes:
+        """The next request; empty when the engine has closed its end."""
+        return self._requests.readline()
+
+    def check(self) -> None:
+        """End the process when a pipe is lost."""
+        if any(_file_identity(fd) != known for fd, known in self._known.items()):
+            os._exit(PIPES_LOST)
+
+    def send(self, reply: dict[str, Any]) -> None:
+        view = memoryview(json.dumps(reply, separators=(",", ":")).encode() + b"\n")
+        while view:
+            view = view[os.write(self._replies, view) :]
+
+
+class Log:
+    """What the user's code prints: a private descriptor of the log file, which it keeps on 1 and 2."""
+
+    def __init__(self) -> None:
+        self._fd = os.dup(1)
+        self._known = _file_identity(self._fd)
+        for stream in (sys.stdout, sys.stderr):
+            # Nothing printed may fail on a glyph, or be lost in a buffer when the process is ended.
+            stream.reconfigure(  # type: ignore[union-attr]
+                encoding="utf-8", errors="backslashreplace", line_buffering=True
+            )
+
+    def drain(self) -> str:
+        """What was printed since the last call, shortened in the middle; the log file is emptied."""
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except Exception:  # noqa: BLE001 - the user's code may have put anything there
+                continue
+        if _file_identity(self._fd) != self._known:
+            return ""
+        self._restore()
+        try:
+            text = read_log(self._fd)
+            if text:
+                os.ftruncate(self._fd, 0)
+        except OSError:
+            return ""
+        return text
+
+    def _restore(self) -> None:
+        """Put back what a call closed, so that the next one can print."""
+        for fd, name in ((1, "stdout"), (2, "stderr")):
+            if _file_identity(fd) is None:
+                os.dup2(self._fd, fd)
+            stream = getattr(sys, name)
+            if stream is None or getattr(stream, "closed", False):
+                setattr(sys, name, open(fd, "w", 1, "utf-8", "backslashreplace", closefd=False))  # noqa: SIM115
+
+
+def read_log(fd: int) -> str:
+    """The text of a log file, a long one without its middle."""
+    size = os.fstat(fd).st_size
+    if size <= LOG_HEAD + LOG_TAIL:
+        return os.pread(fd, size, 0).decode("utf-8", "replace")
+    head = os.pread(fd, LOG_HEAD, 0).decode("utf-8", "replace")
+    tail = os.pread(fd, LOG_TAIL, size - LOG_TAIL).decode("utf-8", "replace")
+    return f"{head}{left_out(size - LOG_HEAD - LOG_TAIL)}{tail}"
+
+
+def left_out(size: int) -> str:
+    """The line that stands for the middle of a log."""
+    return f"\n... {size:,} bytes left out ...\n"
+
+
+def _file_identity(fd: int) -> tuple[int, int] | None:
+    try:
+        status = os.fstat(fd)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 class Host:
-    """The user's app in this process: imported once, constructed at the first stage call."""
+    """The user's app in this process: imported once, constructed when that is asked for."""
 
-    def __init__(self, target: str, package: str) -> None:
+    def __init__(self, target: str) -> None:
         self._target = target
-        self._package = package
         self._class: Any = None
         self._system: Any = None
         self._loop: Any = None
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """The reply to one request; never raises."""
+        operation = request["op"]
+        folder = _current_folder()
         started = perf_counter()
         try:
-            value = self._perform(request)
-            reply = {"value": value}
+            reply = {"value": self._perform(operation, request)}
         except BaseException as error:  # noqa: BLE001 - whatever user code raises is an outcome of the case
-            reply = {"error": _describe(error)}
+            reply = {"error": _describe(error, f"{self._target}()" if operation == "construct" else "")}
         reply["seconds"] = perf_counter() - started
-        if log := _drain_log():
-            reply["log"] = log
+        if operation not in ("describe", "construct"):
+            _return_to(folder)
         return reply
 
-    def _perform(self, request: dict[str, Any]) -> Any:
-        operation = request["op"]
+    def _perform(self, operation: str, request: dict[str, Any]) -> Any:
+        from oloproof.worker import returns
+
         if operation == "describe":
             return self._settings()
-        if self._system is None:
+        if operation == "construct":
             self._system = self._load()()
+            return None
+        system, finish = self._system, self._finish
         if operation == "retrieve":
-            found = self._finish(self._system.retrieve(request["input"], request["depth"]))
-            return _retrieval(found, request["depth"])
+            depth = request["depth"]
+            return returns.retrieval(finish(system.retrieve(request["input"], depth)), depth)
         if operation == "count_tokens":
-            return [
-                _count(self._finish(self._system.count_tokens(p))) for p in _passages(request["passages"])
-            ]
-        answer = self._finish(self._system.generate(request["input"], _passages(request["context"])))
-        return _answer(answer)
+            passages = returns.passages(request["passages"])
+            return [returns.token_count(finish(system.count_tokens(passage))) for passage in passages]
+        return returns.answer(finish(system.generate(request["input"], returns.passages(request["context"]))))
 
     def _finish(self, value: Any) -> Any:
         """The value itself, or what it gives when the stage is an `async def`."""
@@ -125,6 +210,8 @@ class Host:
             found: Any = importlib.import_module(module_name)
             for part in path.split("."):
                 if not hasattr(found, part):
+                    from oloproof.worker.returns import InvalidReturn
+
                     raise InvalidReturn(f"module {module_name} has no {path}")
                 found = getattr(found, part)
             self._class = found
@@ -132,13 +219,14 @@ class Host:
 
     def _settings(self) -> dict[str, Any]:
         from oloproof.contract import SETTINGS_ATTRIBUTE
+        from oloproof.worker.returns import InvalidReturn, kind
 
         found = self._load()
         settings = getattr(found, SETTINGS_ATTRIBUTE, None) if isinstance(found, type) else None
         if settings is None:
             raise InvalidReturn(
                 f"{self._target} is not a RAG system: expected a class decorated with "
-                f"@rag_system(...), found {_kind(found)}"
+                f"@rag_system(...), found {kind(found)}"
             )
         return {
             "settings": {name: getattr(settings, name) for name in settings.__dataclass_fields__},
@@ -168,133 +256,29 @@ class Host:
         return found
 
 
-# ------------------------------------------------------------------------------- what stages return
+# --------------------------------------------------------------------------------------------- errors
 
 
-def _passages(rows: list[list[Any]]) -> tuple[Any, ...]:
-    from oloproof.contract import Passage
-
-    return tuple(Passage(doc_id=d, chunk_id=c, score=s, text=t) for d, c, s, t in rows)
-
-
-def _retrieval(value: Any, depth: int) -> dict[str, Any]:
-    from oloproof.contract import Passage, Retrieval
-
-    if not isinstance(value, Retrieval):
-        raise InvalidReturn(f"retrieve must return a Retrieval, got {_kind(value)}")
-    candidates = value.candidates
-    if not isinstance(candidates, (tuple, list)):
-        raise InvalidReturn(f"Retrieval.candidates must be a tuple of Passage, got {_kind(candidates)}")
-    if len(candidates) > depth:
-        raise InvalidReturn(f"retrieve returned {len(candidates)} candidates for a depth of {depth}")
-    rows = []
-    seen: dict[tuple[str, str | None], int] = {}
-    for position, passage in enumerate(candidates, 1):
-        if not isinstance(passage, Passage):
-            raise InvalidReturn(f"candidate {position} must be a Passage, got {_kind(passage)}")
-        row = _passage_row(passage, f"candidate {position}")
-        first = seen.setdefault((row[0], row[1]), position)
-        if first != position:
-            name = row[0] if row[1] is None else f"{row[0]}#{row[1]}"
-            raise InvalidReturn(f"candidates {first} and {position} are the same passage, {name!r}")
-        rows.append(row)
-    return {"query": _json_text(value.query, "Retrieval.query"), "candidates": rows}
-
-
-def _passage_row(passage: Any, where: str) -> list[Any]:
-    doc_id = _text(passage.doc_id, f"{where}: doc_id")
-    if not doc_id:
-        raise InvalidReturn(f"{where}: doc_id must not be empty")
-    chunk_id = None if passage.chunk_id is None else _text(passage.chunk_id, f"{where}: chunk_id")
-    text = None if passage.text is None else _text(passage.text, f"{where}: text")
-    score = passage.score
-    if score is not None:
-        score = _plain(score)
-        if isinstance(score, bool) or not isinstance(score, (int, float)) or not math.isfinite(score):
-            raise InvalidReturn(f"{where}: score must be a finite number, got {_kind(score)}")
-        score = float(score)
-    return [doc_id, chunk_id, score, text]
-
-
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise InvalidReturn(f"{where} must be a string, got {_kind(value)}")
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise InvalidReturn(f"{where} is not valid Unicode: it holds a lone surrogate") from None
-    return str(value)
-
-
-def _count(value: Any) -> int:
-    value = _plain(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidReturn(f"count_tokens must return a whole number of at least 0, got {_kind(value)}")
-    return int(value)
-
-
-def _answer(value: Any) -> str:
-    """The answer as JSON text; the engine stores it as it is."""
-    if not isinstance(value, dict):
-        raise InvalidReturn(f"generate must return a dict, got {_kind(value)}")
-    return _json_text(value, "the answer of generate")
-
-
-def _json_text(value: Any, where: str) -> str:
+def _current_folder() -> str | None:
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain_or_refuse)
-        text.encode()
-    except InvalidReturn as error:
-        raise InvalidReturn(f"{where} {error}") from None
-    except UnicodeEncodeError:
-        raise InvalidReturn(f"{where} is not valid Unicode: it holds a lone surrogate") from None
-    except RecursionError:
-        raise InvalidReturn(f"{where} is nested too deeply to be recorded") from None
-    except (TypeError, ValueError) as error:
-        reason = str(error)
-        if "Circular" in reason:
-            reason = "it contains itself"
-        elif "JSON compliant" in reason:
-            reason = "it holds NaN or an infinity"
-        raise InvalidReturn(f"{where} is not JSON: {reason}") from None
-    if len(text) > MAX_REPLY:
-        raise InvalidReturn(
-            f"{where} is {len(text):,} characters long; at most {MAX_REPLY:,} can be recorded"
-        )
-    return text
+        return os.getcwd()
+    except OSError:
+        return None
 
 
-def _plain(value: Any) -> Any:
-    """A numpy scalar as the Python number it holds; anything else as it is."""
-    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
-        return value.item()
-    return value
+def _return_to(folder: str | None) -> None:
+    """Undo a change of the current folder, so that a case does not depend on those before it."""
+    if folder is not None and _current_folder() != folder:
+        try:
+            os.chdir(folder)
+        except OSError:
+            return
 
 
-def _plain_or_refuse(value: Any) -> Any:
-    plain = _plain(value)
-    if plain is value:
-        raise InvalidReturn(f"holds {_kind(value)}, which is not JSON")
-    return plain
+def _describe(error: BaseException, where: str) -> dict[str, Any]:
+    """An error as it is sent; `where` says in what it was raised, when that is no stage."""
+    from oloproof.worker.returns import InvalidReturn
 
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "None"
-    if isinstance(value, (bool, int, float)):
-        return f"{type(value).__name__} {value!r}"
-    return (
-        f"an object of type {type(value).__name__}"
-        if not isinstance(value, type)
-        else f"class {value.__name__}"
-    )
-
-
-# ------------------------------------------------------------------------------------ errors and logs
-
-
-def _describe(error: BaseException) -> dict[str, Any]:
     if isinstance(error, InvalidReturn):
         return {"kind": "invalid_return", "message": str(error), "traceback": None}
     if isinstance(error, SystemExit):
@@ -306,46 +290,28 @@ def _describe(error: BaseException) -> dict[str, Any]:
         except BaseException:  # noqa: BLE001 - a user's __str__ may do anything
             text = "(its message could not be read)"
         message = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    message = f"{where} failed: {message}" if where else message
     try:
-        trace = "".join(traceback.format_exception(type(error), error, _own_frames(error), limit=-30))
+        lines = traceback.format_exception(type(error), error, _own_frames(error), limit=-30)
+        trace = _clean("".join(lines)[-20_000:]) if len(lines) > 1 else None
     except BaseException:  # noqa: BLE001 - as above
-        trace = message
-    return {"kind": kind, "message": _clean(message[:2000]), "traceback": _clean(trace[-20_000:])}
+        trace = None
+    return {"kind": kind, "message": _clean(message[:2000]), "traceback": trace}
 
 
 def _own_frames(error: BaseException) -> Any:
-    """The traceback from the first frame of the user's code on."""
+    """The traceback from the first frame of the user's code on; None when it never got there."""
+    machinery = (__file__, importlib.__file__)
     frame = error.__traceback__
-    while frame is not None and frame.tb_frame.f_code.co_filename == __file__:
+    while frame is not None and (name := frame.tb_frame.f_code.co_filename):
+        if name not in machinery and not name.startswith("<frozen importlib"):
+            break
         frame = frame.tb_next
-    return frame or error.__traceback__
+    return frame
 
 
 def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
-
-
-def _drain_log() -> str:
-    """What was printed since the last call, shortened in the middle; the log file is emptied."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError, AttributeError):
-            continue
-    try:
-        size = os.fstat(1).st_size
-        if not size:
-            return ""
-        if size <= LOG_HEAD + LOG_TAIL:
-            text = os.pread(1, size, 0).decode("utf-8", "replace")
-        else:
-            head = os.pread(1, LOG_HEAD, 0).decode("utf-8", "replace")
-            tail = os.pread(1, LOG_TAIL, size - LOG_TAIL).decode("utf-8", "replace")
-            text = f"{head}\n... {size - LOG_HEAD - LOG_TAIL:,} bytes left out ...\n{tail}"
-        os.ftruncate(1, 0)
-        return text
-    except OSError:
-        return ""
 
 
 if __name__ == "__main__":

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from oloproof.errors import ConfigurationError
 from oloproof.settings.project import Project, check_against, load_project
@@ -313,3 +316,60 @@ def test_top_k_of_the_class_above_an_overridden_depth_is_reported_at_depth(load:
 def test_top_k_above_depth_in_the_class_alone_is_reported_at_the_object(load: Load) -> None:
     (problem,) = check_problems(load(LEAST), depth=3, top_k=4)
     assert problem.startswith("o.yaml:3: system.rag.object: top_k is 4 but depth is 3")
+
+
+# ------------------------------------------------------------------------------------------------ fuzz
+
+_value = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 10**12)
+    | st.floats()
+    | st.dates()
+    | st.text(max_size=6)
+    | st.sampled_from(["hit_rate", "regex", "type", "kind", "metadata.a", "app:Rag"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, text: str) -> str:
+    """A good configuration with one to three values replaced, added or removed."""
+    root = yaml.safe_load(text)
+    for _ in range(draw(st.integers(1, 3))):
+        here = root
+        while True:
+            keys = list(here) if isinstance(here, dict) else list(range(len(here)))
+            key = draw(st.sampled_from([*keys, "new"] if isinstance(here, dict) else [*keys] or ["none"]))
+            if key == "none":
+                break
+            deeper = here[key] if key in keys else None
+            if isinstance(deeper, dict | list) and draw(st.booleans()):
+                here = deeper
+                continue
+            if key in keys and draw(st.integers(0, 3)) == 0:
+                del here[key]
+            else:
+                here[key] = draw(_value)
+            break
+        if not root:
+            break
+    dumped: str = yaml.safe_dump(root, allow_unicode=True)
+    return dumped
+
+
+@settings(deadline=None, max_examples=150)
+@given(damaged(SEED + "execution: {workers: 1}\ndiagnosis: {criterion: answer_correct}\n"))
+def test_no_damage_brings_out_anything_but_a_configuration_error(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzz-oloproof.yaml"
+    path.write_text(text, "utf-8")
+    problems: list[str] = []
+    try:
+        load_project(path)
+    except ConfigurationError as error:
+        problems.extend(error.problems[:20])
+    assert all(problem.startswith(f"{path}:") and problem.isprintable() for problem in problems)
+    assert not any("pydantic" in problem or "Input" in problem for problem in problems)

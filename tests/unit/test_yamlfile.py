@@ -227,7 +227,7 @@ def test_a_message_never_carries_control_characters(write: Write) -> None:
     assert problem.isprintable()
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(
     st.one_of(
         st.binary(max_size=200),

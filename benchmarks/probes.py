@@ -1,0 +1,126 @@
+"""What is measured inside a process of its own: `python benchmarks/probes.py NAME` prints seconds as JSON.
+
+Each probe prints what it measured, and a reference that does the least such a task could do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+CALLS = 2000
+BETTING_VALUES = 10_000
+
+#: Reads a line, writes a line: what a worker cannot do without.
+_ECHO = "import sys\nfor line in sys.stdin.buffer: sys.stdout.buffer.write(line); sys.stdout.buffer.flush()"
+
+
+def worker_call(project: Path) -> tuple[float, float]:
+    """The median time of a call to a worker without the stage's own; and of a line through a child that echoes."""
+    from oloproof.worker.calls import perform, release
+    from oloproof.worker.process import Checkout
+
+    checkout = Checkout(str(project), "app:SupportRag", sys.executable, tuple(sorted(os.environ.items())))
+    lines = (project / "data" / "support.jsonl").read_text(encoding="utf-8").splitlines()[:CALLS]
+    requests = [{"op": "retrieve", "input": json.loads(line)["input"], "depth": 6} for line in lines]
+    perform(checkout, requests[0], 60.0)  # starts the worker and constructs the app
+    overheads = []
+    for request in requests:
+        started = time.perf_counter()
+        reply = perform(checkout, request, 60.0)
+        overheads.append(time.perf_counter() - started - reply.seconds)
+    release(checkout)
+    return statistics.median(overheads), _echo([json.dumps(request).encode() + b"\n" for request in requests])
+
+
+def _echo(lines: list[bytes]) -> float:
+    with subprocess.Popen(
+        [sys.executable, "-c", _ECHO], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        taken = []
+        for line in lines:
+            started = time.perf_counter()
+            child.stdin.write(line)
+            child.stdin.flush()
+            child.stdout.readline()
+            taken.append(time.perf_counter() - started)
+        child.stdin.close()
+    return statistics.median(taken)
+
+
+def scan(project: Path) -> tuple[float, float]:
+    """Checking every line of the case file; and only parsing them."""
+    from oloproof.settings.project import load_project
+    from oloproof.workplace import scan_suite
+
+    found = load_project(project / "oloproof.yaml")
+
+    def parse() -> None:
+        with found.dataset.open("rb") as file:
+            for line in file:
+                json.loads(line)
+
+    return _best(lambda: scan_suite(found)), _best(parse)
+
+
+def stages(project: Path) -> tuple[float, float]:
+    """A plain loop that calls the app's two stages in this process, and nothing else: a reference for whole runs."""
+    started = time.perf_counter()
+    sys.path.insert(0, str(project))
+    app: Any = __import__("app")
+    system = app.SupportRag()
+    with (project / "data" / "support.jsonl").open(encoding="utf-8") as file:
+        for line in file:
+            question = json.loads(line)["input"]
+            found = system.retrieve(question, 6)
+            system.generate(question, found.candidates[:2])
+    taken = time.perf_counter() - started
+    return taken, taken
+
+
+def stored_rows(project: Path) -> tuple[float, float]:
+    """Reading the judgments of the store's two newest runs and nothing else: a reference for comparisons."""
+    started = time.perf_counter()
+    connection = sqlite3.connect(project / ".oloproof" / "store.sqlite3")
+    runs = connection.execute("SELECT id FROM run ORDER BY id DESC LIMIT 2").fetchall()
+    for run in runs:
+        for judgments, tags in connection.execute("SELECT judgments, tags FROM run_case WHERE run = ?", run):
+            json.loads(judgments)
+            json.loads(tags)
+    taken = time.perf_counter() - started
+    return taken, taken
+
+
+def betting(_: Path) -> tuple[float, float]:
+    """The betting interval of distinct scores; and the wealth of all its bets at a single mean."""
+    import numpy as np
+
+    from oloproof.statistics.intervals import bounded_mean_betting
+
+    values = np.random.default_rng(1).random(BETTING_VALUES)
+    bets = np.arange(1, 21) / 21
+    once = _best(lambda: np.log(1.0 + np.multiply.outer(bets, values / 0.5 - 1.0)).sum(axis=1))
+    return _best(lambda: bounded_mean_betting(values)), once
+
+
+def _best(action: Callable[[], object], times: int = 5) -> float:
+    taken = []
+    for _ in range(times):
+        started = time.perf_counter()
+        action()
+        taken.append(time.perf_counter() - started)
+    return min(taken)
+
+
+if __name__ == "__main__":
+    print(json.dumps(globals()[sys.argv[1]](Path(sys.argv[2]))))

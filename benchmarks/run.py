@@ -1,0 +1,151 @@
+"""`make bench`: how long things take, how much memory they need, and how that compares with the least possible.
+
+Prints a table and changes nothing: everything happens in a temporary folder. A time is the best of several, since
+whatever else the machine does can only add to it; a peak is the largest seen. The reference of a row is measured in
+the same run and says what the machine can do at this moment. Targets are those for two cores; nothing fails when one
+is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from projects import copy_example, enlarge_example, forget
+from tabulate import tabulate
+from timing import OLOPROOF, Measured, best_of, run_once
+
+#: Exit codes of a run or comparison that came to its end, whatever it decided.
+DECIDED = (0, 1, 3, 4)
+#: What the engine imports in any case.
+START = "import pydantic, yaml"
+CASES = 5_000
+MANY_CASES, SLICES = 20_000, 10
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. `target` is in seconds, `target_peak` in MB; `reference` says what `least` measured."""
+
+    what: str
+    measured: Measured
+    target: float | None
+    target_peak: float | None
+    reference: str
+    least: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--times", type=int, default=5, help="how often each row is measured (default: 5)")
+    times = parser.parse_args().times
+    with tempfile.TemporaryDirectory(prefix="oloproof-bench-") as folder:
+        rows = []
+        for row in _rows(Path(folder), times):
+            print(f"  {row.what}: {_duration(row.measured.seconds)}", file=sys.stderr)
+            rows.append(row)
+    print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores, best of {times}")
+    print(_table(rows))
+
+
+def _rows(folder: Path, times: int) -> Iterator[Row]:
+    small = copy_example(folder / "small")
+    start = best_of(times, lambda: run_once([sys.executable, "-c", START], folder)).seconds
+    reference = f"python -c '{START}'"
+    yield Row("run, 13 cases, empty store", _cold(small, times), 1.0, 150, reference, start)
+    yield Row("run, 13 cases, again", _run(small, times), 0.6, 150, reference, start)
+
+    large = enlarge_example(folder / "large", CASES)
+    least, _ = _probe("stages", large, times)
+    reference = "the stages in a plain loop"
+    yield Row(f"run, {CASES:,} cases, empty store", _cold(large, times), 4.0, 150, reference, least)
+    yield Row(f"run, {CASES:,} cases, again", _run(large, times), 1.5, 150, reference, least)
+    call, least = _probe("worker_call", large, times)
+    yield Row(
+        "overhead of a worker call, median", Measured(call), None, None, "a line echoed by a child", least
+    )
+    scan, least = _probe("scan", large, times)
+    yield Row(f"check of {CASES:,} cases", Measured(scan), None, None, "json.loads of the lines", least)
+
+    reference = "reading the stored judgments"
+    least, _ = _probe("stored_rows", large, times)
+    yield Row(f"compare, {CASES:,} cases", _compare(large, times), None, 200, reference, least)
+    wide = folder / "wide"
+    _python("stored_runs.py", large, wide, MANY_CASES, SLICES)
+    least, _ = _probe("stored_rows", wide, times)
+    what = f"compare, {MANY_CASES:,} cases, 5 metrics, {SLICES} slices"
+    yield Row(what, _compare(wide, times), 2.0, 200, reference, least)
+
+    betting, least = _probe("betting", folder, times)
+    what = "betting interval of 10,000 values"
+    yield Row(what, Measured(betting), 0.020, None, "its wealth at a single mean", least)
+
+
+def _cold(project: Path, times: int) -> Measured:
+    """A run on an empty store, with bytecode that is warm."""
+
+    def once() -> Measured:
+        forget(project)
+        return run_once([OLOPROOF, "run"], project, DECIDED)
+
+    once()
+    return best_of(times, once)
+
+
+def _run(project: Path, times: int) -> Measured:
+    return best_of(times, lambda: run_once([OLOPROOF, "run"], project, DECIDED))
+
+
+def _compare(project: Path, times: int) -> Measured:
+    return best_of(times, lambda: run_once([OLOPROOF, "compare", "latest", "latest~1"], project, DECIDED))
+
+
+def _probe(name: str, project: Path, times: int) -> tuple[float, float]:
+    """The best figure of a probe (see probes.py), with the reference that was measured beside it."""
+    measured, least = min(json.loads(_python("probes.py", name, project)) for _ in range(times))
+    return measured, least
+
+
+def _python(program: str, *arguments: object) -> bytes:
+    """What a program beside this one prints."""
+    command = [sys.executable, str(Path(__file__).with_name(program)), *map(str, arguments)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+
+
+def _table(rows: list[Row]) -> str:
+    cells = [
+        (
+            row.what,
+            _duration(row.measured.seconds),
+            "" if row.target is None else f"< {_duration(row.target)}",
+            "" if row.measured.processor is None else _duration(row.measured.processor),
+            "" if row.measured.peak is None else f"{row.measured.peak:.0f} MB",
+            "" if row.target_peak is None else f"< {row.target_peak:.0f} MB",
+            f"{row.measured.seconds / row.least:.1f}",
+            f"{row.reference}, {_duration(row.least)}",
+        )
+        for row in rows
+    ]
+    headers = ("", "time", "target", "processor", "peak", "target", "ratio", "time of the reference")
+    return tabulate(
+        cells, headers, tablefmt="simple", colalign=("left", *["right"] * 6, "left"), disable_numparse=True
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds >= 0.1:
+        return f"{seconds:.2f} s"
+    return f"{seconds * 1e3:.1f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} µs"
+
+
+if __name__ == "__main__":
+    main()

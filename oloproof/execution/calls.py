@@ -1,0 +1,121 @@
+"""Where stage calls run: on threads of this process, or on an executor that somebody else made."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from concurrent.futures import Executor, Future
+from contextlib import suppress
+from typing import Any, Protocol
+
+from oloproof.worker.calls import perform
+from oloproof.worker.process import Checkout, Reply
+
+Message = dict[str, Any]
+
+
+class Calls(Protocol):
+    """Takes requests and gives their replies back as they finish, each with the tag that it came with."""
+
+    def submit(self, tag: Any, message: Message) -> None:
+        """Take a request; it runs as soon as a worker is free."""
+
+    def next_done(self, timeout: float | None = None) -> tuple[Any, Reply] | None:
+        """The next reply; None when there is none within `timeout` seconds."""
+
+    def cancel(self) -> None:
+        """Forget the requests that have not begun."""
+
+    def close(self) -> None:
+        """Free what was held, once what had begun has ended."""
+
+
+class ThreadCalls:
+    """Calls on worker processes of this machine, up to `slots` at once, each waited for on a thread.
+
+    Between the threads lie plain queues: handing a call over through a future costs several times as much, and an
+    evaluation makes two calls a case.
+    """
+
+    def __init__(self, checkout: Checkout, slots: int, timeout: float) -> None:
+        self._checkout = checkout
+        self._slots = slots
+        self._timeout = timeout
+        self._threads: list[threading.Thread] = []
+        self._requests: queue.SimpleQueue[tuple[Any, Message] | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[Any, Reply | BaseException]] = queue.SimpleQueue()
+
+    def submit(self, tag: Any, message: Message) -> None:
+        self._requests.put((tag, message))
+        if len(self._threads) < self._slots:
+            thread = threading.Thread(target=self._serve, name="oloproof-calls", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def next_done(self, timeout: float | None = None) -> tuple[Any, Reply] | None:
+        return _next(self._done, timeout)
+
+    def cancel(self) -> None:
+        while not self._requests.empty():
+            with suppress(queue.Empty):
+                self._requests.get_nowait()
+        for _ in self._threads:
+            self._requests.put(None)
+
+    def close(self) -> None:
+        """Wait for the threads; one that waits for a worker ends when that has answered or was killed."""
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
+    def _serve(self) -> None:
+        while (request := self._requests.get()) is not None:
+            tag, message = request
+            try:
+                self._done.put((tag, perform(self._checkout, message, self._timeout)))
+            except BaseException as error:  # noqa: BLE001 - raised again where the reply is waited for
+                self._done.put((tag, error))
+
+
+class ExecutorCalls:
+    """Calls through any `concurrent.futures.Executor`; whoever made it shuts it down."""
+
+    def __init__(self, executor: Executor, checkout: Checkout, timeout: float) -> None:
+        self._executor = executor
+        self._checkout = checkout
+        self._timeout = timeout
+        self._futures: set[Future[Reply]] = set()
+        self._done: queue.SimpleQueue[tuple[Any, Reply | BaseException]] = queue.SimpleQueue()
+
+    def submit(self, tag: Any, message: Message) -> None:
+        future = self._executor.submit(perform, self._checkout, message, self._timeout)
+        self._futures.add(future)
+
+        def done(future: Future[Reply]) -> None:
+            self._futures.discard(future)
+            if not future.cancelled():
+                self._done.put((tag, future.exception() or future.result()))
+
+        future.add_done_callback(done)
+
+    def next_done(self, timeout: float | None = None) -> tuple[Any, Reply] | None:
+        return _next(self._done, timeout)
+
+    def cancel(self) -> None:
+        for future in list(self._futures):
+            future.cancel()
+
+    def close(self) -> None:
+        """Nothing to do: what is under way is no longer waited for."""
+
+
+def _next(
+    done: queue.SimpleQueue[tuple[Any, Reply | BaseException]], timeout: float | None
+) -> tuple[Any, Reply] | None:
+    try:
+        tag, reply = done.get(timeout=timeout)
+    except queue.Empty:
+        return None
+    if isinstance(reply, BaseException):
+        raise reply
+    return tag, reply

@@ -1,0 +1,68 @@
+"""The `oloproof-ci` command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from oloproof import __version__
+from oloproof.cli import guarded
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; gives its exit code, which for `preview` is the gate's."""
+    given = _parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+    command: Callable[[argparse.Namespace], int] = given.command
+    return guarded(lambda: command(given), "oloproof-ci", given.traceback)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="oloproof-ci", description="Decide whether a change to a RAG system may merge."
+    )
+    parser.add_argument("--version", action="version", version=f"oloproof-ci {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    preview = commands.add_parser(
+        "preview",
+        help="what the bot would say of this work tree",
+        description="Evaluate the work tree and its base, compare them case by case, diagnose what newly fails, and "
+        "decide the policies. Prints the comment, writes comment.md and report.json, exits with the gate's code.",
+    )
+    preview.add_argument(
+        "--base",
+        metavar="REF",
+        help="what to compare with: the merge base of HEAD and REF (default: of HEAD and the default branch)",
+    )
+    preview.add_argument(
+        "--config",
+        type=Path,
+        metavar="PATH",
+        help="configuration file (default: oloproof.yaml here, or the only one in the repository)",
+    )
+    preview.add_argument(
+        "--policy",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="policy file; may be repeated (default: release.yaml and compare.yaml beside the configuration)",
+    )
+    preview.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="where comment.md and report.json go (default: .oloproof/preview/ beside the configuration)",
+    )
+    preview.add_argument(
+        "--json", action="store_true", help="print the report as JSON instead of the comment"
+    )
+    preview.add_argument("--traceback", action="store_true", help="show where an error was raised")
+    preview.set_defaults(command=_preview)
+    return parser
+
+
+def _preview(given: argparse.Namespace) -> int:
+    from oloproof_ci.preview_command import command
+
+    return command(given)

@@ -1,0 +1,173 @@
+"""The user's git repository: which commit is the base, and a temporary worktree of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from oloproof.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class Base:
+    """The commit that the head is held against. `ref` is what a person calls it."""
+
+    sha: str
+    ref: str
+
+
+class Repository:
+    """A git checkout. Raises ConfigurationError where git does not give what is asked."""
+
+    def __init__(self, folder: Path) -> None:
+        if shutil.which("git") is None:
+            raise ConfigurationError("git is not installed; preview needs it to find and check out the base")
+        self.root = Path(self._toplevel(folder))
+
+    @staticmethod
+    def _toplevel(folder: Path) -> str:
+        done = _git(folder, "rev-parse", "--show-toplevel")
+        if done.returncode:
+            hint = _last_line(done.stderr)
+            if "dubious ownership" in done.stderr:
+                raise ConfigurationError(f"{folder}: git refuses this folder: {hint}")
+            raise ConfigurationError(
+                f"{folder}: not inside a git repository; run preview in a checkout of the project"
+            )
+        return done.stdout.rstrip("\n")
+
+    def inside(self, folder: Path) -> Path:
+        """A folder's path from the root of the repository."""
+        try:
+            return Path(os.path.realpath(folder)).relative_to(os.path.realpath(self.root))
+        except ValueError:
+            raise ConfigurationError(f"{folder}: lies outside the repository {self.root}") from None
+
+    def head(self) -> str:
+        """The commit that is checked out."""
+        done = _git(self.root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        if done.returncode:
+            raise ConfigurationError(f"{self.root}: the repository has no commit yet, so there is no base")
+        return done.stdout.strip()
+
+    def is_dirty(self) -> bool:
+        """Whether the work tree holds anything that the head commit does not, untracked files included."""
+        return bool(self._output("status", "--porcelain", "--untracked-files=normal").strip())
+
+    def files(self, name: str) -> list[str]:
+        """The files of that name, tracked or not ignored, as paths relative to the root."""
+        listed = self._output(
+            "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", f":(glob)**/{name}"
+        )
+        return sorted({path for path in listed.split("\0") if path})
+
+    def base(self, wanted: str | None) -> Base:
+        """The merge base of HEAD with `wanted`, or with the default branch when None."""
+        head = self.head()
+        if wanted is not None:
+            if self._commit(wanted) is None:
+                raise ConfigurationError(
+                    f"--base: {wanted!r} is no commit of {self.root}; name a branch, a tag or a commit "
+                    "(in a shallow clone fetch it first: git fetch --deepen=100)"
+                )
+            return Base(self._merge_base(head, wanted), wanted)
+        name = self._default_branch()
+        sha = self._merge_base(head, name)
+        if sha == head and not self.is_dirty():
+            raise ConfigurationError(
+                f"{self.root}: nothing to compare: HEAD is the base ({name}, {head[:7]}) and the work tree has no "
+                "changes; commit the change on a branch, or name another base with --base REF"
+            )
+        return Base(sha, name.removeprefix("origin/"))
+
+    def _merge_base(self, head: str, other: str) -> str:
+        done = _git(self.root, "merge-base", head, other)
+        if done.returncode:
+            shallow = self._output("rev-parse", "--is-shallow-repository").strip() == "true"
+            advice = (
+                "this is a shallow clone: fetch more history (git fetch --unshallow)"
+                if shallow
+                else "name another base with --base REF"
+            )
+            raise ConfigurationError(f"{self.root}: HEAD and {other!r} have no common commit; {advice}")
+        return done.stdout.split()[0]
+
+    def _default_branch(self) -> str:
+        done = _git(self.root, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+        candidates = [done.stdout.strip()] if not done.returncode else []
+        candidates += ["origin/main", "origin/master"]
+        configured = _git(self.root, "config", "--get", "init.defaultBranch").stdout.strip()
+        candidates += [*([configured] if configured else []), "main", "master"]
+        for name in candidates:
+            if self._commit(name) is not None:
+                return name
+        raise ConfigurationError(
+            f"{self.root}: no default branch found (looked for {', '.join(dict.fromkeys(candidates))}); "
+            "name the base with --base REF"
+        )
+
+    def _commit(self, name: str) -> str | None:
+        if name.startswith("-"):
+            return None
+        done = _git(self.root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return None if done.returncode else done.stdout.strip()
+
+    @contextmanager
+    def worktree(self, sha: str) -> Iterator[Path]:
+        """A temporary checkout of a commit, removed afterwards. No hook of the repository runs."""
+        parent = Path(tempfile.mkdtemp(prefix="oloproof-base-"))
+        place = parent / "base"
+        try:
+            done = _git(
+                self.root,
+                "-c",
+                "core.hooksPath=/dev/null",
+                "worktree",
+                "add",
+                "--detach",
+                "--quiet",
+                str(place),
+                sha,
+            )
+            if done.returncode:
+                raise ConfigurationError(
+                    f"{self.root}: the base {sha[:7]} could not be checked out: {_last_line(done.stderr)}"
+                )
+            yield place
+        finally:
+            _git(self.root, "worktree", "remove", "--force", str(place))
+            shutil.rmtree(parent, ignore_errors=True)
+            # When the folder could not be removed by git, its entry can be now that the folder is gone.
+            _git(self.root, "worktree", "remove", "--force", str(place))
+
+    def _output(self, *arguments: str) -> str:
+        done = _git(self.root, *arguments)
+        if done.returncode:
+            raise ConfigurationError(f"{self.root}: git {arguments[0]} failed: {_last_line(done.stderr)}")
+        return done.stdout
+
+
+def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            check=False,
+        )
+    except OSError as error:
+        raise ConfigurationError(f"{folder}: git could not be run ({error.strerror or error})") from None
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "it said nothing"

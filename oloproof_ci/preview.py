@@ -1,0 +1,300 @@
+"""Measuring a work tree against its base: both are evaluated on the head's cases, paired, diagnosed, decided."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from oloproof.comparison import Comparison, Flips, compare_runs
+from oloproof.decisions.deciding import check_policies, decide_comparison, decide_run
+from oloproof.decisions.gate import at_least_warn, unfinished
+from oloproof.decisions.records import Gate
+from oloproof.diagnosis.factors import implicated_factors
+from oloproof.diagnosis.gold_context import Diagnosing
+from oloproof.diagnosis.records import Diagnosis
+from oloproof.errors import ConfigurationError, OloproofError, UnfinishedError
+from oloproof.evaluation import Suite
+from oloproof.execution.host import AppHost
+from oloproof.jsonform import to_json
+from oloproof.run_records import Run
+from oloproof.settings.cases import iter_cases
+from oloproof.settings.policy import NewFailuresRule, Policy
+from oloproof.settings.project import Project, load_project
+from oloproof.workplace import Store, evaluate, hosted, scan_suite, system_clock
+from oloproof_ci.findings import Recorded, describe_new_failures
+from oloproof_ci.git import Base, Repository
+from oloproof_ci.report import REPORT_VERSION, CriterionFailures, Report, Side, Warning
+
+
+class Watch(Protocol):
+    """Is told how a run goes on: what is measured, how many cases are done, of how many."""
+
+    def __call__(self, what: str) -> Callable[[int, int], None]: ...
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One side after its run: its app is still at hand for re-execution."""
+
+    host: AppHost
+    run: Run
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The base's run, or the reason why there is none."""
+
+    measured: Measured | None
+    reason: str = ""
+    detail: str = ""
+
+
+class Preview:
+    """One comparison of a work tree with its base. Everything outside is passed in."""
+
+    def __init__(
+        self, repository: Repository, project: Project, policies: Sequence[Policy], watch: Watch
+    ) -> None:
+        self._repository = repository
+        self._project = project
+        self._policies = policies
+        self._watch = watch
+
+    def report(self, wanted_base: str | None) -> Report:
+        """Measure both sides. Raises ConfigurationError when the head cannot be measured as it is written; a base
+        that cannot be measured is an outcome of its own."""
+        base = self._repository.base(wanted_base)
+        project = self._project
+        inside = self._repository.inside(project.root)
+        with hosted(project) as host, self._repository.worktree(base.sha) as tree:
+            place = tree / inside / project.path.name
+            facts = scan_suite(project)
+            with _base_host(place) as (base_host, base_problem):
+                system = host.system()
+                suite = Suite.of(project, facts, system.name)
+                check_policies(self._policies, suite.evaluator_records(), ("run", "pair"))
+                store = Store.open(project.root)
+                try:
+                    return self._measure(suite, host, base, base_host, base_problem, store)
+                finally:
+                    store.database.close()
+
+    def _measure(
+        self,
+        suite: Suite,
+        host: AppHost,
+        base: Base,
+        base_host: AppHost | None,
+        base_problem: Baseline | None,
+        store: Store,
+    ) -> Report:
+        baseline = base_problem or self._evaluate_base(suite, base_host, base, store)
+        run = evaluate(suite, host.system(), host, store, self._watch("head"))
+        head = Measured(host, run)
+        if baseline.measured is None:
+            gate = self._gate_without_base(run, store, baseline)
+            return self._report(suite, head, base, None, gate, None, (), ())
+        return self._compared(suite, head, base, baseline.measured, store)
+
+    def _evaluate_base(self, suite: Suite, host: AppHost | None, base: Base, store: Store) -> Baseline:
+        assert host is not None
+        try:
+            run = evaluate(suite, host.system(), host, store, self._watch(f"base {base.sha[:7]}"))
+        except (ConfigurationError, UnfinishedError) as error:
+            store.database.commit()
+            return Baseline(None, "baseline_failed", str(error))
+        return Baseline(Measured(host, run))
+
+    def _gate_without_base(self, run: Run, store: Store, baseline: Baseline) -> Gate:
+        gate = decide_run(run, self._policies, lambda: store.runs.rows(run.id))
+        if baseline.reason == "baseline_absent":
+            return at_least_warn(gate, baseline.reason, baseline.detail)
+        return unfinished(baseline.reason, baseline.detail, gate.decisions)
+
+    # -------------------------------------------------------------------------------- comparison
+
+    def _compared(self, suite: Suite, head: Measured, base: Base, baseline: Measured, store: Store) -> Report:
+        def compare(confidence: float) -> Comparison:
+            rows = store.runs.rows
+            return compare_runs(head.run, baseline.run, rows(head.run.id), rows(baseline.run.id), confidence)
+
+        confidence = self._policies[0].config.confidence_level if self._policies else 0.95
+        comparison = compare(confidence)
+        lines = self._lines(suite, comparison)
+        found = [
+            self._failures(flips, head, baseline, store, lines)
+            for name in self._criteria(suite)
+            if (flips := comparison.flips_of(name)) is not None
+        ]
+        unstable = {f.criterion: sum(case.unstable for case in f.new_failures) for f in found}
+        gate = decide_comparison(
+            comparison,
+            head.run,
+            baseline.run,
+            self._policies,
+            compare,
+            rows=lambda: store.runs.rows(head.run.id),
+            unstable=unstable,
+        )
+        record = {"comparison": to_json(comparison), "gate": to_json(gate)}
+        store.runs.put_document(comparison.id, "comparison", system_clock().seconds(), record)
+        warnings = _warnings(head.run, baseline.run)
+        return self._report(suite, head, base, baseline, gate, comparison, tuple(found), warnings)
+
+    def _criteria(self, suite: Suite) -> list[str]:
+        """Whose new failures are reported: those that a rule counts, else the one the configuration names, else the
+        first that judges the answer."""
+        named = [
+            rule.metric
+            for p in self._policies
+            for rule in p.config.rules
+            if isinstance(rule, NewFailuresRule)
+        ]
+        if self._project.config.diagnosis.criterion:
+            named.append(self._project.config.diagnosis.criterion)
+        if named:
+            return list(dict.fromkeys(named))
+        pass_fail = [e for e in suite.evaluator_records() if e.kind == "pass_fail"]
+        first = next((e for e in pass_fail if e.reads == "answer"), next(iter(pass_fail), None))
+        return [] if first is None else [first.criterion]
+
+    @staticmethod
+    def _lines(suite: Suite, comparison: Comparison) -> dict[str, int]:
+        """The lines in the case file of the cases that newly fail in any criterion."""
+        wanted = {case_id for flips in comparison.flips for case_id in flips.new_failures}
+        if not wanted:
+            return {}
+        return {case.id: case.line for case in iter_cases(suite.facts) if case.id in wanted}
+
+    def _failures(
+        self, flips: Flips, head: Measured, base: Measured, store: Store, lines: Mapping[str, int]
+    ) -> CriterionFailures:
+        chosen = _sample(flips.new_failures, self._project.config.diagnosis.max_cases)
+        diagnosis: Diagnosis | None = None
+        base_repeats: Mapping[str, str] = {}
+        if chosen:
+            diagnosing = _diagnosing(head, flips.criterion, store)
+            diagnosis = diagnosing.diagnose(chosen)
+            store.runs.put_document(diagnosis.id, "diagnosis", system_clock().seconds(), to_json(diagnosis))
+            base_repeats = _diagnosing(base, flips.criterion, store).repeat(chosen)
+        index = head.run.evaluator_index(flips.criterion)
+        assert index is not None
+        cases = describe_new_failures(
+            flips.new_failures,
+            head.run.evaluators[index],
+            "chunk" if head.run.relevance_unit == "chunk" else "document",
+            Recorded(store, base.run, flips.new_failures),
+            Recorded(store, head.run, flips.new_failures),
+            diagnosis,
+            base_repeats,
+            lines,
+        )
+        return CriterionFailures(
+            criterion=flips.criterion,
+            new_failures=cases,
+            fixed=flips.fixed,
+            still_failing=flips.still_failing,
+            diagnosis=diagnosis.id if diagnosis else None,
+            diagnosed=len(diagnosis.selected) if diagnosis else 0,
+            factors=implicated_factors(diagnosis) if diagnosis else (),
+        )
+
+    # ------------------------------------------------------------------------------------ report
+
+    def _report(
+        self,
+        suite: Suite,
+        head: Measured,
+        base: Base,
+        baseline: Measured | None,
+        gate: Gate,
+        comparison: Comparison | None,
+        failures: tuple[CriterionFailures, ...],
+        warnings: tuple[Warning, ...],
+    ) -> Report:
+        return Report(
+            version=REPORT_VERSION,
+            project=suite.project,
+            config=suite.config,
+            dataset=suite.facts.shown,
+            policies=tuple(str(policy.path) for policy in self._policies),
+            gate=gate,
+            head=_side(head.run, self._repository.head(), "work tree", self._repository.is_dirty()),
+            base=None if baseline is None else _side(baseline.run, base.sha, base.ref, False),
+            comparison_id=None if comparison is None else comparison.id,
+            comparison=comparison,
+            failures=failures,
+            warnings=warnings,
+        )
+
+
+@contextmanager
+def _base_host(config: Path) -> Iterator[tuple[AppHost | None, Baseline | None]]:
+    """The base's app, or why there is none to measure."""
+    if not config.exists():
+        yield None, Baseline(None, "baseline_absent", f"there is no {config.name} at its place in the base")
+        return
+    try:
+        project = load_project(config)
+    except OloproofError as error:
+        yield None, Baseline(None, "baseline_failed", str(error))
+        return
+    with hosted(project) as host:
+        yield host, None
+
+
+def _diagnosing(side: Measured, criterion: str, store: Store) -> Diagnosing:
+    return Diagnosing(
+        run=side.run,
+        criterion=criterion,
+        system=side.host.system(),
+        runs=store.runs,
+        results=store.results,
+        clock=system_clock(),
+        driver=side.host.driver(store.database.commit),
+        commit=store.database.commit,
+    )
+
+
+def _sample(case_ids: Sequence[str], limit: int) -> tuple[str, ...]:
+    """At most `limit` of the cases, in their order; which ones depends on their ids alone."""
+    if len(case_ids) <= limit:
+        return tuple(case_ids)
+    ranked = sorted(case_ids, key=lambda name: hashlib.sha256(name.encode()).digest())
+    chosen = set(ranked[:limit])
+    return tuple(name for name in case_ids if name in chosen)
+
+
+def _warnings(head: Run, base: Run) -> tuple[Warning, ...]:
+    ran = base.cache.retrieve.miss
+    then, now = base.system.index_version, head.system.index_version
+    if not ran or then == now:
+        return ()
+    text = (
+        f"{ran} base retrievals ran now under index_version {then}, while the head's is {now}: if the index has been "
+        "replaced, they may not show what the base retrieved"
+    )
+    return (Warning("base_index_version", text),)
+
+
+def _side(run: Run, sha: str, ref: str, dirty: bool) -> Side:
+    cache = run.cache
+    avoided = cache.retrieve.hit + cache.generate.hit + 2 * cache.execution.hit
+    return Side(
+        sha=sha,
+        ref=ref,
+        dirty=dirty,
+        run=run.id,
+        system=run.system,
+        cases=run.cases,
+        errored=run.errored,
+        metrics=run.metrics,
+        cache=cache,
+        calls=cache.retrieve.miss + cache.generate.miss,
+        calls_avoided=avoided,
+        stage_seconds=run.stage_seconds,
+    )

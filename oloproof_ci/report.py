@@ -1,0 +1,123 @@
+"""The report of one pull request: everything that the comment, the summary and report.json say.
+
+A frozen record with a JSON form; rendering it needs nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oloproof.comparison import Comparison
+from oloproof.decisions.records import Gate
+from oloproof.diagnosis.factors import Factor
+from oloproof.diagnosis.labels import Label, Strength
+from oloproof.identity.system import System
+from oloproof.records import Metric
+from oloproof.run_records import CacheCounts
+
+REPORT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Side:
+    """The head or the base: which commit, which run, what it took.
+
+    `ref` is what the user calls it (a branch, or "work tree"); `dirty` is true when uncommitted changes were measured
+    too. `calls` counts the stage calls made now, `calls_avoided` the stage results that were reused, `stage_seconds` is
+    the time spent in the stages now.
+    """
+
+    sha: str
+    ref: str
+    dirty: bool
+    run: str
+    system: System
+    cases: int
+    errored: int
+    metrics: tuple[Metric, ...]
+    cache: CacheCounts
+    calls: int
+    calls_avoided: int
+    stage_seconds: float
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a relevant unit stood: its 1-based rank (None: not retrieved) and its fate: in context, cut by top_k,
+    dropped by budget, or not retrieved."""
+
+    rank: int | None
+    fate: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A relevant unit (`doc_id` or `doc_id#chunk_id`) and where it stood in base and head."""
+
+    unit: str
+    base: Place
+    head: Place
+
+
+@dataclass(frozen=True)
+class NewFailure:
+    """A case that passed in the base and fails in the head.
+
+    `label` is NOT_DIAGNOSED with reason `over_budget` when more cases failed than are diagnosed. `unstable` is true
+    when a repeat of the head passed or a repeat of the base failed. `expected`, `base_answer` and `head_answer` are
+    the texts that the criterion read, shortened; None where there was none. `line` is the case's line in the case file.
+    """
+
+    case_id: str
+    label: Label
+    reason: str
+    strength: Strength
+    unstable: bool
+    top_k: int
+    evidence: tuple[Evidence, ...]
+    expected: str | None
+    base_answer: str | None
+    head_answer: str | None
+    line: int
+
+
+@dataclass(frozen=True)
+class CriterionFailures:
+    """What became of the cases of one pass/fail criterion. `diagnosed` of the new failures were re-executed;
+    `diagnosis` is the id of the stored diagnosis. `still_failing` says for each case id nothing more than that."""
+
+    criterion: str
+    new_failures: tuple[NewFailure, ...]
+    fixed: tuple[str, ...]
+    still_failing: tuple[str, ...]
+    diagnosis: str | None
+    diagnosed: int
+    factors: tuple[Factor, ...]
+
+
+@dataclass(frozen=True)
+class Warning:
+    """Something a reader must know before trusting the figures: a code, and one sentence."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """One pull request, measured. `base` and `comparison` are None when there is no baseline; `gate.reason` then says
+    why. `policies` are the files whose rules were decided, `dataset` the head's case file, both as the user named
+    them."""
+
+    version: int
+    project: str
+    config: str
+    dataset: str
+    policies: tuple[str, ...]
+    gate: Gate
+    head: Side
+    base: Side | None
+    comparison_id: str | None
+    comparison: Comparison | None
+    failures: tuple[CriterionFailures, ...]
+    warnings: tuple[Warning, ...]

@@ -1,0 +1,203 @@
+"""The cases that changed: new failures with their evidence and answers, fixed, still failing, implicated factors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oloproof.diagnosis.labels import Label, Strength
+from oloproof_ci.markdown import Align, code, details, prose, shortened, table
+from oloproof_ci.report import CriterionFailures, Evidence, NewFailure, Place, Report
+from oloproof_ci.sections.figures import NONE
+from oloproof_ci.sections.headline import new_failure_counts
+from oloproof_ci.sections.room import Room
+from oloproof_ci.sections.words import ANSWER, base_name, counted, label_reason, listed, named, words
+
+#: How many relevant passages of a case, and experiments of a factor, are shown.
+_MAX_EVIDENCE, _MAX_EXPERIMENTS = 3, 3
+
+
+def failures_section(report: Report, room: Room) -> str:
+    """New failures of each criterion, most first as the report orders them; what else changed; what is implicated."""
+    if report.comparison is None:
+        return ""
+    criteria = [c for c in report.failures if c.new_failures]
+    shown = criteria[: room.criteria]
+    parts = [_new_failures(failures, report, room, alone=len(criteria) == 1) for failures in shown]
+    if len(criteria) > len(shown):
+        rest = len(criteria) - len(shown)
+        parts.append(f"and new failures of {rest} more {'criterion' if rest == 1 else 'criteria'}")
+    if not parts:
+        parts = ["### New failures", _none(report)]
+    parts += [_others(report, room), _fixed(report, room), _still_failing(report, room)]
+    parts.append(_factors(report, room))
+    return "\n\n".join(part for part in parts if part)
+
+
+# ------------------------------------------------------------------------------------- new failures
+
+
+def _new_failures(failures: CriterionFailures, report: Report, room: Room, *, alone: bool) -> str:
+    cases = failures.new_failures
+    shown = cases[: room.failures]
+    title = f"{counted(len(cases), 'new failure')} of {named(failures.criterion)}"
+    parts = [f"### {title}" if alone or shown else title]
+    if shown:
+        parts.append(_evidence_table(shown, report))
+    if len(cases) > len(shown):
+        parts.append(f"and {len(cases) - len(shown)} more; `report.json` names them all")
+    parts.append(_diagnosed(failures))
+    if room.answers and shown:
+        parts.append(_answers(shown, report))
+    return "\n\n".join(parts)
+
+
+def _diagnosed(failures: CriterionFailures) -> str:
+    """How many were re-executed, and what the gold passage did for them."""
+    cases = failures.new_failures
+    recovered = sum(c.strength in (Strength.INTERVENTION_RECOVERY, Strength.REPLAY_CONFIRMED) for c in cases)
+    some = "" if failures.diagnosed == len(cases) else f"Diagnosed {failures.diagnosed} of {len(cases)}. "
+    if not failures.diagnosed:
+        return some.strip()
+    verb = "recovers" if recovered == 1 else "recover"
+    return f"{some}With the gold passages as context {recovered} of {failures.diagnosed} {verb}."
+
+
+def _evidence_table(cases: Sequence[NewFailure], report: Report) -> str:
+    headers: list[tuple[str, Align]] = [
+        ("Case", "left"),
+        ("Label", "left"),
+        (f"Relevant passage: {base_name(report)} → here", "left"),
+        ("Repeated", "left"),
+    ]
+    base_top_k = report.base.system.top_k if report.base else 0
+    rows = [
+        [
+            named(case.case_id),
+            f"{code(case.label.value)}<br>{label_reason(case)}",
+            _evidence(case, base_top_k),
+            _repeated(case, report),
+        ]
+        for case in cases
+    ]
+    return table(headers, rows)
+
+
+def _evidence(case: NewFailure, base_top_k: int) -> str:
+    """Where each relevant passage stood in base and head."""
+    if not case.evidence:
+        return "none is named"
+    lines = [_move(evidence, base_top_k, case.top_k) for evidence in case.evidence[:_MAX_EVIDENCE]]
+    rest = len(case.evidence) - len(lines)
+    return "<br>".join([*lines, f"and {rest} more"] if rest else lines)
+
+
+def _move(evidence: Evidence, base_top_k: int, head_top_k: int) -> str:
+    before, after = _place(evidence.base, base_top_k), _place(evidence.head, head_top_k)
+    return f"{named(evidence.unit)} {before} → {'the same' if after == before else after}"
+
+
+def _place(place: Place, top_k: int) -> str:
+    """`rank 1, in context`, `rank 4, top_k is 2`, `not retrieved`."""
+    if place.rank is None:
+        return words(place.fate)
+    fate = f"top_k is {top_k}" if place.fate == "cut by top_k" else place.fate
+    return f"rank {place.rank}, {words(fate)}"
+
+
+def _repeated(case: NewFailure, report: Report) -> str:
+    """Whether a repeat bears the regression out."""
+    if case.unstable:
+        where = "passed here" if case.label is Label.UNSTABLE else f"failed on {base_name(report)}"
+        return f"**unstable**: {where}"
+    if case.reason == "intervention_evidence_missing":
+        return "no result"
+    return "not repeated" if case.label is Label.NOT_DIAGNOSED else "failed again"
+
+
+def _answers(cases: Sequence[NewFailure], report: Report) -> str:
+    headers: list[tuple[str, Align]] = [
+        ("Case", "left"),
+        ("Expected", "left"),
+        (base_name(report), "left"),
+        ("here", "left"),
+    ]
+    rows = [
+        [named(case.case_id), *(_said(text) for text in (case.expected, case.base_answer, case.head_answer))]
+        for case in cases
+    ]
+    return details("What they answered", table(headers, rows))
+
+
+def _said(text: str | None) -> str:
+    """The first line of an answer."""
+    if text is None:
+        return NONE
+    return prose(shortened(text, ANSWER)) or "(empty)"
+
+
+def _none(report: Report) -> str:
+    counts = new_failure_counts(report)
+    if not counts:
+        return "No pair of cases was judged on both sides, so it is not known whether any newly fails."
+    if any(counts.values()):
+        return "None of a criterion that is diagnosed."
+    return f"No case that passes on {base_name(report)} fails here."
+
+
+# ------------------------------------------------------------------------------- what else changed
+
+
+def _others(report: Report, room: Room) -> str:
+    """New failures of the criteria that were not diagnosed."""
+    told = {failures.criterion for failures in report.failures}
+    flips = report.comparison.flips if report.comparison else ()
+    others = [f for f in flips if f.new_failures and f.criterion not in told]
+    lines = [
+        f"{named(f.criterion)} {len(f.new_failures)} ({listed(f.new_failures, room.names)})"
+        for f in others[: room.criteria]
+    ]
+    return f"New failures of other criteria: {' · '.join(lines)}" if lines else ""
+
+
+def _fixed(report: Report, room: Room) -> str:
+    """How many cases of each criterion are fixed, and which."""
+    several = len(report.failures) > 1
+    lines = [
+        f"{len(c.fixed)} fixed{f' in {named(c.criterion)}' if several else ''}: {listed(c.fixed, room.names)}"
+        for c in report.failures[: room.criteria]
+        if c.fixed
+    ]
+    return "<br>\n".join(lines)
+
+
+def _still_failing(report: Report, room: Room) -> str:
+    """How many cases fail on both sides; which ones on a click."""
+    failing = [c for c in report.failures if c.still_failing][: room.criteria]
+    if not failing:
+        return ""
+    if len(failing) == 1 and len(report.failures) == 1:
+        ids = failing[0].still_failing
+        text = f"{len(ids)} still failing"
+        return details(text, listed(ids, room.hidden_names)) if room.hidden_names else text
+    if not room.hidden_names:
+        return " · ".join(f"{named(c.criterion)} {len(c.still_failing)} still failing" for c in failing)
+    lists = [
+        f"{named(c.criterion)} {len(c.still_failing)}: {listed(c.still_failing, room.hidden_names)}"
+        for c in failing
+    ]
+    return details("Still failing", "\n\n".join(lists))
+
+
+def _factors(report: Report, room: Room) -> str:
+    """What the labels point to, and what could be tried."""
+    several = sum(bool(failures.factors) for failures in report.failures) > 1
+    lines = []
+    for failures in report.failures[: room.criteria]:
+        of = f" of {named(failures.criterion)}" if several else ""
+        for factor in failures.factors[: room.factors]:
+            tries = " · ".join(words(what) for what in factor.experiments[:_MAX_EXPERIMENTS])
+            lines.append(
+                f"- **Implicated: {words(factor.name)}**, in {factor.count} of the {factor.total} "
+                f"{words(factor.among)} failures{of}. Candidate experiments (hypotheses to test): {tries}"
+            )
+    return "\n".join(lines)

@@ -1,0 +1,213 @@
+"""The heading with the gate, and the sentence that says why."""
+
+from __future__ import annotations
+
+import re
+
+from oloproof.decisions.records import Decision, Gate, GateState, RuleState
+from oloproof_ci.markdown import alert, fenced, prose, shortened
+from oloproof_ci.report import Report
+from oloproof_ci.sections.decisions import COUNTING_KINDS, PAIR_KINDS, asked, found_text, worst_first
+from oloproof_ci.sections.room import Room
+from oloproof_ci.sections.words import GATE_ICONS, SENTENCE, WARNING, base_name, counted, named, words
+
+TOOL = "Oloproof"
+#: How wide a line of an error may be.
+_ERROR_WIDTH = 160
+
+#: What is said when something other than a rule decided; `{base}` and `{detail}` are filled in, and `{effect}`
+#: where a policy may only warn.
+_OTHER = {
+    "no_policy": "**No policy decides here, so nothing gates**; the figures below are only shown.",
+    "partial_run": "**The evaluation did not come to its end**{detail}; {effect}.",
+    "no_observations": "**Nothing could be judged**{detail}; {effect}.",
+    "baseline_absent": "**There is nothing to compare with**{detail}.",
+    "baseline_failed": "**{base} could not be measured**, so nothing is compared with it, and that blocks{detail}.",
+}
+
+
+def headline(report: Report, room: Room) -> str:
+    """`## ⛔ Oloproof · support-rag · BLOCK`, the sentence, and the error when the base could not be measured."""
+    gate = report.gate
+    nothing_gates = gate.reason == "no_policy"
+    icon = "⚪" if nothing_gates else GATE_ICONS[gate.state]
+    state = f"{gate.state.value}, nothing gates" if nothing_gates else gate.state.value
+    parts = [f"## {icon} {TOOL} · {words(report.project)} · {state}", _why(report)]
+    if _long_detail(gate):
+        parts.append(fenced(gate.detail, room.error, _ERROR_WIDTH))
+    return "\n\n".join(parts)
+
+
+def warnings_section(report: Report, room: Room) -> str:
+    """What a reader must know before trusting the figures, in a box; empty when there is nothing."""
+    items = [prose(shortened(warning.text, WARNING)) for warning in report.warnings[: room.warnings]]
+    rest = len(report.warnings) - len(items)
+    if rest:
+        items.append(f"and {counted(rest, 'more warning')}")
+    return alert("WARNING", items) if items else ""
+
+
+def new_failure_counts(report: Report) -> dict[str, int]:
+    """How many cases newly fail, for each pass/fail criterion; those of which no pair was observed are left out."""
+    flips = report.comparison.flips if report.comparison else ()
+    counts = {
+        f.criterion: len(f.new_failures)
+        for f in flips
+        if f.new_failures or f.fixed or f.still_failing or f.still_passing
+    }
+    counts.update({c.criterion: len(c.new_failures) for c in report.failures if c.new_failures})
+    return counts
+
+
+def _why(report: Report) -> str:
+    gate = report.gate
+    decisive = worst_first(gate)
+    ruled = bool(decisive) and gate.exit_code in (1, 3, 4)
+    sentences = []
+    if ruled or (gate.reason is None and decisive and gate.state is not GateState.ALLOW):
+        sentences += [_rule_sentence(decisive[0], report), *_others(decisive[1:], gate)]
+    if gate.reason is not None:
+        sentences.append(_other_sentence(report, first=not sentences))
+    if not sentences:
+        sentences.append(_all_pass(gate))
+    if gate.reason is not None and not ruled:
+        sentences += _rules_besides(gate)
+    sentences += _flips_sentence(report, decisive)
+    sentences += _implicated(report)
+    return " ".join(sentences)
+
+
+def _rule_sentence(decision: Decision, report: Report) -> str:
+    """Why one rule did not pass: bold, what is the matter; then what the rule asks for."""
+    rule, metric = f"rule {named(decision.rule)}", named(decision.metric)
+    found, asks, base = found_text(decision, report), asked(decision, report), base_name(report)
+    if decision.reason == "no_observations":
+        missing = (decision.counts or {}).get("missing", 0)
+        rest = f"; {counted(missing, 'result')} missing" if missing else ""
+        return f"**Nothing was observed for {metric}**: {rule} has nothing to decide on{rest}."
+    counting = decision.kind in COUNTING_KINDS
+    asks_that = f"asks for {asks} of {metric}" if counting else f"asks that {metric} is {asks}"
+    if decision.state is RuleState.MANUAL_REVIEW:
+        return f"**A person has to decide**: {rule} {asks_that}; found {found}."
+    if counting:
+        return f"{_count_claim(decision, metric, base)}; {rule} {_allows(asks)}."
+    if decision.state is RuleState.INSUFFICIENT_EVIDENCE:
+        return f"**The evidence does not settle it**: {rule} {asks_that}; found {found}."
+    if decision.kind == "non_inferiority":
+        limit = asks.removeprefix("worse by ")
+        return f"**{metric} is worse here than on {base}**: {found}; {rule} allows {limit}."
+    if decision.kind in PAIR_KINDS:
+        return f"**{metric} differs from {base} by {found}**; {rule} asks for {asks}."
+    return f"**{metric} is {found} here**; {rule} asks for {asks}."
+
+
+def _count_claim(decision: Decision, metric: str, base: str) -> str:
+    """What was counted, in bold: the failures, or what keeps the count open."""
+    counts = decision.counts or {}
+    count = counts.get(COUNTING_KINDS[decision.kind], 0)
+    unstable, missing = counts.get("unstable", 0), counts.get("missing", 0)
+    if decision.reason == "unstable_could_change_outcome":
+        does = "does" if unstable == 1 else "do"
+        rest = f", {count} {'holds' if count == 1 else 'hold'}" if count else ""
+        return f"**{counted(unstable, 'new failure')} of {metric} {does} not hold when repeated**{rest}"
+    fails = "fails" if count == 1 else "fail"
+    if decision.reason == "missing_could_change_outcome":
+        are, rest = "is" if missing == 1 else "are", f", {count} {fails}" if count else ""
+        results = counted(missing, "result")
+        return f"**{results} of {metric} {are} missing and could change the outcome**{rest}"
+    if decision.kind == "new_failures":
+        passes = "passes" if count == 1 else "pass"
+        return f"**{counted(count, 'case')} that {passes} on {base} {fails} here**"
+    return f"**{counted(count, 'case')} {fails} {metric} here**"
+
+
+def _allows(asks: str) -> str:
+    limit = re.fullmatch(r"at most (\d+) (?:new )?failures?", asks)
+    return f"allows {limit[1]}" if limit else f"asks for {asks}"
+
+
+def _others(rest: list[Decision], gate: Gate) -> list[str]:
+    """What else did not pass, and whether the policy only warns."""
+    sentences = []
+    if rest:
+        names = ", ".join(named(d.rule) for d in rest[:2])
+        more = f" and {len(rest) - 2} more" if len(rest) > 2 else ""
+        verb = "does" if len(rest) == 1 else "do"
+        sentences.append(f"{names}{more} {verb} not pass either.")
+    if gate.state is GateState.WARN:
+        sentences.append("The policy warns of this and does not block.")
+    return sentences
+
+
+def _other_sentence(report: Report, *, first: bool) -> str:
+    """What something other than a rule decided; bold when it comes first."""
+    gate = report.gate
+    told_below = _long_detail(gate)
+    detail = (
+        "" if told_below or not gate.detail else f": {prose(shortened(gate.detail, SENTENCE).rstrip('.'))}"
+    )
+    known = _OTHER.get(gate.reason or "")
+    if known is None:
+        known = f"**{words(gate.reason or '').replace('{', '{{').replace('}', '}}')}**{{detail}}."
+    if not first:
+        known = known.replace("**", "")
+    if told_below:
+        known = known.replace("{detail}.", ":").replace("{detail}", "")
+    base = base_name(report)
+    blocks = gate.state is GateState.BLOCK
+    effect = "that blocks, whatever the rules say" if blocks else "the policy only warns of that"
+    return known.format(base=base[:1].upper() + base[1:], detail=detail, effect=effect)
+
+
+def _long_detail(gate: Gate) -> bool:
+    """Whether the detail is an error to be shown as it was printed."""
+    return bool(gate.detail.strip()) and (gate.reason == "baseline_failed" or "\n" in gate.detail.strip())
+
+
+def _all_pass(gate: Gate) -> str:
+    total = len(gate.decisions)
+    passed = sum(d.state is RuleState.PASS for d in gate.decisions)
+    if passed == total:
+        few = {1: "**The one rule passes.**", 2: "**Both rules pass.**"}
+        return few.get(total, f"**All {total} rules pass.**")
+    return f"**{passed} of {counted(total, 'rule')} pass**, and the policy lets the others through."
+
+
+def _rules_besides(gate: Gate) -> list[str]:
+    """How the rules stand when there was nothing to compare with."""
+    if gate.reason != "baseline_absent":
+        return []
+    if not gate.decisions:
+        return ["No policy decides either."]
+    passed = sum(d.state is RuleState.PASS for d in gate.decisions)
+    return [f"The rules on this run alone decide: {passed} of {len(gate.decisions)} pass."]
+
+
+def _flips_sentence(report: Report, decisive: list[Decision]) -> list[str]:
+    """How many cases newly fail, unless the rule's sentence said so."""
+    if report.comparison is None:
+        return []
+    sentences = []
+    base = base_name(report)
+    if report.comparison.identical:
+        sentences.append(f"Nothing that could change a result differs from {base}.")
+    counts = new_failure_counts(report)
+    if not counts or (decisive and decisive[0].kind == "new_failures"):
+        return sentences
+    told = [failures.criterion for failures in report.failures if failures.new_failures]
+    criterion = told[0] if told else max(counts, key=lambda name: counts[name])
+    count = counts[criterion]
+    if not count:
+        return [*sentences, f"No case that passes on {base} fails here."]
+    passes, fails = ("passes", "fails") if count == 1 else ("pass", "fail")
+    what = f"{counted(count, 'case')} that {passes} {named(criterion)} on {base} {fails} here."
+    return [*sentences, what]
+
+
+def _implicated(report: Report) -> list[str]:
+    """The implicated factors of the first criterion that has any."""
+    for failures in report.failures:
+        if failures.factors:
+            factors = ", ".join(f"{words(f.name)} ({f.count} of {f.total})" for f in failures.factors[:3])
+            return [f"Implicated: {factors}."]
+    return []

@@ -1,0 +1,142 @@
+"""The metrics with their differences, the exploratory slices, and what could not be compared."""
+
+from __future__ import annotations
+
+from oloproof.comparison import PairedMetric, PairedSliceRow
+from oloproof.records import Metric
+from oloproof_ci.markdown import Align, code, details, shortened, table
+from oloproof_ci.report import Report
+from oloproof_ci.sections.figures import (
+    NONE,
+    USUAL_CONFIDENCE,
+    confidence_text,
+    difference_text,
+    estimate_text,
+    interval_text,
+    is_rate,
+    observed_cases_text,
+    paired_cases_text,
+)
+from oloproof_ci.sections.room import Room
+from oloproof_ci.sections.words import NAME, base_name, counted, listed, named
+
+#: How many metrics the slices' table has columns for.
+_MAX_SLICE_METRICS = 6
+
+
+def metrics_section(report: Report, room: Room) -> str:
+    """Base, head and difference of each metric; of the head alone when there is nothing to compare with."""
+    comparison = report.comparison
+    total = len(report.head.metrics if comparison is None else comparison.metrics)
+    text = _alone(report, room) if comparison is None else _compared(report, room)
+    parts = [
+        "### Metrics",
+        text if total else "No metric could be compared." if comparison else "There is none.",
+    ]
+    if total > room.metrics:
+        parts.append(f"and {counted(total - room.metrics, 'more metric')}")
+    parts += [_slices(report, room), _unpaired(report, room), _errored(report)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _compared(report: Report, room: Room) -> str:
+    comparison = report.comparison
+    assert comparison is not None
+    headers: list[tuple[str, Align]] = [
+        ("Metric", "left"),
+        (base_name(report), "right"),
+        ("here", "right"),
+        (f"Difference [{confidence_text(comparison.confidence)}]", "right"),
+        ("Cases", "left"),
+    ]
+    return table(headers, [_paired_row(metric, report) for metric in comparison.metrics[: room.metrics]])
+
+
+def _paired_row(metric: PairedMetric, report: Report) -> list[str]:
+    rate = is_rate(report, metric.criterion)
+    return [
+        named(metric.criterion),
+        estimate_text(metric.baseline, rate),
+        estimate_text(metric.candidate, rate),
+        difference_text(metric.difference, metric.interval, rate),
+        paired_cases_text(metric),
+    ]
+
+
+def _alone(report: Report, room: Room) -> str:
+    metrics = report.head.metrics
+    confidence = next((m.interval.confidence for m in metrics if m.interval), USUAL_CONFIDENCE)
+    headers: list[tuple[str, Align]] = [
+        ("Metric", "left"),
+        ("here", "right"),
+        (f"Interval [{confidence_text(confidence)}]", "right"),
+        ("Cases", "left"),
+    ]
+    return table(headers, [_row(metric) for metric in metrics[: room.metrics]])
+
+
+def _row(metric: Metric) -> list[str]:
+    rate = metric.kind == "rate"
+    return [
+        named(metric.criterion),
+        estimate_text(metric.estimate, rate),
+        interval_text(metric.interval, rate),
+        observed_cases_text(metric),
+    ]
+
+
+def _slices(report: Report, room: Room) -> str:
+    """A row for each value of a slice, a column for each metric; never gated."""
+    comparison = report.comparison
+    if comparison is None or not comparison.slice_rows or not room.slices:
+        return ""
+    rows = comparison.slice_rows
+    names = [metric.criterion for metric in comparison.metrics[:_MAX_SLICE_METRICS]]
+    headers: list[tuple[str, Align]] = [("Slice", "left"), ("Cases", "right")]
+    headers += [(named(name), "right") for name in names]
+    text = table(headers, [_slice_row(row, names, report) for row in rows[: room.slices]])
+    note = f"Exploratory, {base_name(report)} → here; no rule reads these. In parentheses: too few cases to tell."
+    if len(rows) > room.slices:
+        note += f" And {counted(len(rows) - room.slices, 'more slice value')}."
+    return details(counted(len(rows), "slice value"), f"{note}\n\n{text}")
+
+
+def _slice_row(row: PairedSliceRow, names: list[str], report: Report) -> list[str]:
+    metrics = {metric.criterion: metric for metric in row.metrics}
+    cells = [_slice_cell(metrics.get(name), is_rate(report, name)) for name in names]
+    return [code(shortened(f"{row.slice}={row.value}", NAME)), str(row.cases), *cells]
+
+
+def _slice_cell(metric: PairedMetric | None, rate: bool) -> str:
+    if metric is None or metric.difference is None:
+        return NONE
+    before, after = estimate_text(metric.baseline, rate), estimate_text(metric.candidate, rate)
+    text = before if before == after else f"{before} → {after}"
+    return text if metric.interval else f"({text})"
+
+
+def _unpaired(report: Report, room: Room) -> str:
+    """Cases and evaluators that are in no difference above."""
+    comparison = report.comparison
+    if comparison is None:
+        return ""
+    changes = [("added", comparison.added), ("removed", comparison.removed), ("edited", comparison.edited)]
+    cases = [f"{len(ids)} {what} ({listed(ids, room.names)})" for what, ids in changes if ids]
+    lines = []
+    if cases:
+        lines.append(f"Cases in no pair: {', '.join(cases)}.")
+    if comparison.incomparable:
+        names = listed(comparison.incomparable, room.names)
+        lines.append(f"Not compared, since the evaluators differ: {names}.")
+    return "<br>\n".join(lines)
+
+
+def _errored(report: Report) -> str:
+    """How many cases gave no answer; they are among the missing."""
+    head, base = report.head, report.base
+    if not head.errored and not (base and base.errored):
+        return ""
+    text = f"{head.errored} of {counted(head.cases, 'case')} errored here"
+    if base is not None:
+        text += f", {base.errored} of {base.cases} on {base_name(report)}"
+    return f"{text}; they count as missing."

@@ -1,0 +1,60 @@
+"""The small print: which commits, which policies, what was reused, and the ids to look further with."""
+
+from __future__ import annotations
+
+from oloproof.report.run_text import hit_miss
+from oloproof_ci.markdown import code
+from oloproof_ci.report import Report, Side
+from oloproof_ci.sections.room import Room
+from oloproof_ci.sections.words import base_name, counted, listed, named, words
+
+_SHORT_SHA = 7
+#: How much of a content id is shown: `sha256:` and enough to be found by.
+_SHORT_ID = len("sha256:") + 12
+
+
+def provenance_section(report: Report, room: Room) -> str:
+    lines = [_commits(report), _suite(report, room), _work("here", report.head)]
+    if report.base is not None:
+        lines.append(_work(base_name(report), report.base))
+    lines.append(_ids(report, room))
+    return f"<sub>{'<br>'.join(lines)}</sub>"
+
+
+def _commits(report: Report) -> str:
+    head, base = report.head, report.base
+    changes = " + uncommitted changes" if head.dirty else ""
+    text = f"{code(head.sha[:_SHORT_SHA])} ({words(head.ref)}){changes}"
+    if base is None:
+        return f"{text}, compared with nothing"
+    dirty = " + uncommitted changes" if base.dirty else ""
+    return f"{text} against {code(base.sha[:_SHORT_SHA])} ({words(base.ref)}){dirty}"
+
+
+def _suite(report: Report, room: Room) -> str:
+    policies = listed(report.policies, min(room.names, 6)) if report.policies else "none"
+    cases = counted(report.head.cases, "case")
+    return f"suite {named(report.config)} on {named(report.dataset)}, {cases} · policies {policies}"
+
+
+def _work(name: str, side: Side) -> str:
+    """What one side took, and what it did not need to do again."""
+    cache = side.cache
+    stages = f"retrieve {hit_miss(cache.retrieve)}, generate {hit_miss(cache.generate)}"
+    if cache.execution.hit:
+        whole = f"executions {hit_miss(cache.execution)}"
+        stages = f"{whole}, {stages}" if cache.execution.miss else whole
+    calls = f"{counted(side.calls, 'call')} made, {side.calls_avoided} avoided"
+    return f"{name}: {stages} · {calls} · {side.stage_seconds:.1f} s in the stages"
+
+
+def _ids(report: Report, room: Room) -> str:
+    parts = [named(report.head.run)]
+    if report.base is not None:
+        parts[0] += f" against {named(report.base.run)}"
+    if report.comparison_id:
+        parts.append(f"comparison {code(report.comparison_id[:_SHORT_ID])}")
+    for failures in report.failures[: room.criteria]:
+        if failures.diagnosis:
+            parts.append(f"diagnosis {code(failures.diagnosis[:_SHORT_ID])}")
+    return f"`oloproof inspect ID` shows more of {' · '.join(parts)}"

@@ -1,0 +1,40 @@
+"""How much of each part the comment shows, so that it stays below GitHub's limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Room:
+    """How many of each thing are shown; the rest is counted.
+
+    `names` is how many case ids one list gives, `hidden_names` the same inside a part that opens on a click, `error`
+    how many lines of an error. `failures` counts rows for each of `criteria`; `answers` says whether the answers
+    behind them are shown.
+    """
+
+    slices: int = 60
+    answers: bool = True
+    hidden_names: int = 200
+    names: int = 10
+    failures: int = 25
+    criteria: int = 12
+    factors: int = 5
+    metrics: int = 40
+    rules: int = 40
+    warnings: int = 12
+    error: int = 15
+
+
+def rooms() -> tuple[Room, ...]:
+    """From all to least, in the order in which parts are given up: slices, answers, ids, then rows of failures. The
+    heading and the rules are always there; only of an absurd number of rules the last are counted."""
+    whole = Room()
+    no_slices = replace(whole, slices=0)
+    no_answers = replace(no_slices, answers=False)
+    no_ids = replace(no_answers, hidden_names=0)
+    fewer = [replace(no_ids, failures=rows, names=min(rows, 5)) for rows in (15, 8, 3)]
+    few = replace(fewer[-1], failures=0, criteria=4, factors=2, metrics=20, warnings=5)
+    least = replace(few, names=1, criteria=2, factors=1, metrics=6, rules=8, warnings=2, error=5)
+    return whole, no_slices, no_answers, no_ids, *fewer, few, least

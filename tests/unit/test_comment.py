@@ -1,0 +1,912 @@
+"""The pull-request comment: every outcome reads well, nothing foreign breaks out, and it always fits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_markdown import HOSTILE, PARSERS, Page, assert_inert, hostile, render
+
+from oloproof.comparison import Comparison, Flips, PairedMetric, PairedSliceRow
+from oloproof.decisions import rules
+from oloproof.decisions.records import Decision, Gate, GateState, RuleState
+from oloproof.diagnosis import labels
+from oloproof.diagnosis.factors import Factor
+from oloproof.diagnosis.labels import Label, Strength
+from oloproof.identity.fingerprint import Fingerprints
+from oloproof.identity.system import System
+from oloproof.records import Interval, Metric
+from oloproof.run_records import CacheCounts, Tally
+from oloproof_ci.comment import MAX_BYTES, comment
+from oloproof_ci.report import CriterionFailures, Evidence, NewFailure, Place, Report, Side, Warning
+from oloproof_ci.sections.words import LABEL_REASONS, rule_reason
+
+GOLDEN = Path(__file__).parent.parent / "data" / "comment-block.md"
+MADE_BY = "<!-- Made by `.venv/bin/python tests/unit/test_comment.py`; do not edit. -->\n"
+
+# ------------------------------------------------------------------------------------------ the factory
+
+FAIL, OPEN, PASS = RuleState.FAIL, RuleState.INSUFFICIENT_EVIDENCE, RuleState.PASS
+RECOVERED = Strength.INTERVENTION_RECOVERY
+
+
+def interval(lower: float, upper: float, confidence: float = 0.95) -> Interval:
+    return Interval(lower, upper, confidence, "any")
+
+
+def system(**changes) -> System:
+    usual = System(
+        "support-rag", "1", "app:SupportRag", 6, 2, 40, "kb-2026-09-16", Fingerprints("a", "b", "c")
+    )
+    return replace(usual, **changes)
+
+
+def metric(criterion: str, passed: float, kind: str = "rate", missing: int = 0, excluded=None) -> Metric:
+    return Metric(criterion, kind, passed, 13, missing, excluded or {}, passed / 13, interval(0.1, 0.9))
+
+
+def side(**changes) -> Side:
+    usual = Side(
+        sha="9f8e7d6c5b4a39281706f5e4d3c2b1a09f8e7d6c",
+        ref="work tree",
+        dirty=True,
+        run="run_01M3ZQ8V7K2F6W9X4T5HR17PAB",
+        system=system(),
+        cases=13,
+        errored=0,
+        metrics=(
+            metric("answer_correct", 6),
+            metric("hit_rate_at_2", 10),
+            metric("ndcg_at_6", 9.67, "mean"),
+            metric("citations_valid", 13),
+        ),
+        cache=CacheCounts(Tally(0, 13), Tally(0, 52), Tally(0, 13), Tally(7, 6), 0),
+        calls=19,
+        calls_avoided=7,
+        stage_seconds=3.21,
+    )
+    return replace(usual, **changes)
+
+
+def base_side(**changes) -> Side:
+    usual = replace(
+        side(),
+        sha="a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4",
+        ref="main",
+        dirty=False,
+        run="run_01M3ZQ8V7K2F6W9X4T5HR19ZYP",
+        cache=CacheCounts(Tally(13, 0), Tally(52, 0), Tally(), Tally(), 0),
+        calls=0,
+        calls_avoided=26,
+        stage_seconds=0.0,
+    )
+    return replace(usual, **changes)
+
+
+def paired(criterion: str, base: float | None, head: float | None, **changes) -> PairedMetric:
+    difference = None if base is None or head is None else head - base
+    around = None if difference is None else interval(difference - 0.434, difference + 0.477)
+    usual = PairedMetric(criterion, "pass_fail", head, base, difference, around, 13, 0, {})
+    return replace(usual, **changes)
+
+
+def new_failure(case_id: str, label: Label = Label.RETRIEVAL_MISS, **changes) -> NewFailure:
+    usual = NewFailure(
+        case_id=case_id,
+        label=label,
+        reason="relevant_not_retrieved",
+        strength=RECOVERED,
+        unstable=False,
+        top_k=2,
+        evidence=(Evidence("kb-03", Place(1, "in context"), Place(None, "not retrieved")),),
+        expected="12 USD",
+        base_answer="Every extra seat costs 12 USD each month.",
+        head_answer="I could not find that in the knowledge base.",
+        line=7,
+    )
+    return replace(usual, **changes)
+
+
+def failures(*cases: NewFailure, criterion: str = "answer_correct", **changes) -> CriterionFailures:
+    usual = CriterionFailures(
+        criterion=criterion,
+        new_failures=cases,
+        fixed=("seat_count",),
+        still_failing=("money_back", "refund_review", "security_review"),
+        diagnosis="sha256:0c1d2e3f4a5b6c7d8e9f",
+        diagnosed=len(cases),
+        factors=(
+            Factor(
+                "retrieval coverage", 1, 2, "recovered", ("deeper retrieval", "another index or embedding")
+            ),
+        )
+        if cases
+        else (),
+    )
+    return replace(usual, **changes)
+
+
+def comparison(*new: str, **changes) -> Comparison:
+    usual = Comparison(
+        candidate=side().run,
+        baseline=base_side().run,
+        confidence=0.95,
+        identical=False,
+        paired_cases=13,
+        metrics=(
+            paired("answer_correct", 9 / 13, 6 / 13),
+            paired("hit_rate_at_2", 12 / 13, 10 / 13),
+            paired("ndcg_at_6", 0.866, 0.744, kind="score"),
+            paired("citations_valid", 1.0, 1.0, interval=interval(-0.3351, 0.3351)),
+        ),
+        slice_rows=(
+            PairedSliceRow("metadata.topic", "billing", 5, (paired("answer_correct", 0.8, 0.4, paired=5),)),
+            PairedSliceRow("metadata.topic", "team", 2, (paired("answer_correct", 1.0, 0.5, interval=None),)),
+        ),
+        flips=(
+            Flips(
+                "answer_correct", new, ("seat_count",), ("money_back", "refund_review", "security_review"), 6
+            ),
+            Flips("citations_valid", (), (), (), 13),
+        ),
+        added=(),
+        removed=(),
+        edited=(),
+        incomparable=(),
+    )
+    return replace(usual, **changes)
+
+
+def new_failures_rule(state: RuleState, reason: str, **counts: int) -> Decision:
+    found = {"new_failures": 0, "unstable": 0, "missing": 0, "paired": 13, **counts}
+    asks = "at most 0 new failures"
+    return Decision("no-new-failures", "answer_correct", "new_failures", asks, state, reason, counts=found)
+
+
+def not_worse_rule(state: RuleState, reason: str, estimate: float = -3 / 13, **changes) -> Decision:
+    usual = Decision(
+        rule="answers-not-worse",
+        metric="answer_correct",
+        kind="non_inferiority",
+        asks="non-inferiority, margin 5.0 points",
+        state=state,
+        reason=reason,
+        estimate=estimate,
+        interval=interval(-0.6647, 0.2455),
+    )
+    return replace(usual, **changes)
+
+
+VALID = Decision(
+    "citations-valid",
+    "citations_valid",
+    "observed_count",
+    "at most 0 failures",
+    PASS,
+    "observed_failures_within_limit",
+    counts={"failures": 0, "missing": 0, "observed": 13},
+)
+NOT_WORSE_OPEN = not_worse_rule(OPEN, "interval_overlaps_margin")
+BLOCKED = Gate(
+    GateState.BLOCK,
+    1,
+    (new_failures_rule(FAIL, "new_failures_above_limit", new_failures=3), NOT_WORSE_OPEN, VALID),
+)
+
+
+def blocked_report(**changes) -> Report:
+    """Three new failures with three labels: the report behind the golden comment."""
+    cases = (
+        new_failure("extra_seat"),
+        new_failure(
+            "trial_length",
+            Label.RANKED_OUT,
+            reason="relevant_ranked_below_top_k",
+            evidence=(Evidence("kb-05", Place(1, "in context"), Place(4, "cut by top_k")),),
+            expected="21 days",
+            base_answer="The free trial lasts 21 days and needs no card.\nYou can end it at any time.",
+            head_answer="Team plans include five seats.",
+        ),
+        new_failure(
+            "invoice_date",
+            Label.GENERATION_FAILURE,
+            reason="fails_with_gold_context",
+            strength=Strength.INTERVENTION_NON_RECOVERY,
+            evidence=(Evidence("kb-06", Place(1, "in context"), Place(1, "in context")),),
+            expected="first of the month",
+            base_answer="Invoices are issued on the first of the month, and are due within 14 days.",
+            head_answer="invoices",
+        ),
+    )
+    factors = (
+        Factor("ranking depth", 1, 2, "recovered", ("a reranker", "top_k = 4")),
+        Factor("retrieval coverage", 1, 2, "recovered", ("deeper retrieval", "another index or embedding")),
+    )
+    usual = Report(
+        version=1,
+        project="support-rag",
+        config="oloproof.yaml",
+        dataset="data/support.jsonl",
+        policies=("release.yaml", "compare.yaml"),
+        gate=BLOCKED,
+        head=side(),
+        base=base_side(),
+        comparison_id="sha256:4f5e6d7c8b9a0f1e2d3c",
+        comparison=comparison("extra_seat", "trial_length", "invoice_date"),
+        failures=(failures(*cases, factors=factors),),
+        warnings=(),
+    )
+    return replace(usual, **changes)
+
+
+# ------------------------------------------------------------------------------------------ outcomes
+
+PASSING = Gate(GateState.ALLOW, 0, (new_failures_rule(PASS, "new_failures_within_limit"), VALID))
+MIN_RULE = Decision(
+    "retrieval-floor",
+    "hit_rate_at_2",
+    "min",
+    "at least 80.0%",
+    FAIL,
+    "upper_bound_below_minimum",
+    4 / 13,
+    interval(0.09, 0.61),
+)
+
+
+def calm_report(**changes) -> Report:
+    """No case newly fails and every rule passes."""
+    usual = blocked_report(gate=PASSING, comparison=comparison(), failures=(failures(),))
+    return replace(usual, **changes)
+
+
+def alone_report(**changes) -> Report:
+    """Nothing to compare with."""
+    run_rules = (replace(MIN_RULE, state=PASS, reason="lower_bound_meets_minimum"), VALID)
+    gate = Gate(
+        GateState.WARN, 0, run_rules, "baseline_absent", "there is no oloproof.yaml at its place in the base"
+    )
+    usual = blocked_report(gate=gate, base=None, comparison=None, comparison_id=None, failures=())
+    return replace(usual, **changes)
+
+
+def unfinished(reason: str, detail: str, decisions: tuple[Decision, ...] = ()) -> Gate:
+    return Gate(GateState.BLOCK, 5, decisions, reason, detail)
+
+
+def gate(state: GateState, exit_code: int, *decisions: Decision) -> Gate:
+    return Gate(state, exit_code, decisions)
+
+
+TRACEBACK = (
+    "the base could not be imported:\nTraceback (most recent call last):\n  File \"app.py\"\nKeyError: 'kb'"
+)
+UNSTABLE_CASE = new_failure(
+    "flaky", Label.UNSTABLE, reason="unstable_under_control", strength=Strength.NONE, unstable=True
+)
+UNSTABLE_IN_BASE = new_failure("lucky", unstable=True)
+NO_GOLD = new_failure(
+    "no_gold", Label.NOT_DIAGNOSED, reason="no_gold_context", strength=Strength.NONE, evidence=()
+)
+UNSTABLE_RULE = new_failures_rule(OPEN, "unstable_could_change_outcome", unstable=1)
+MISSING_RULE = new_failures_rule(OPEN, "missing_could_change_outcome", missing=2, paired=11)
+NOTHING_RULE = not_worse_rule(
+    OPEN, "no_observations", counts={"missing": 13}, estimate=None, interval=None, always_blocks=True
+)
+REVIEW_RULE = not_worse_rule(RuleState.MANUAL_REVIEW, "policy_requires_review")
+WORSE_RULE = not_worse_rule(FAIL, "upper_bound_below_margin", estimate=-0.5, interval=interval(-0.8, -0.2))
+NDCG_RULE = not_worse_rule(
+    OPEN,
+    "interval_overlaps_margin",
+    estimate=-0.122,
+    metric="ndcg_at_6",
+    interval=interval(-0.531, 0.306, 0.9),
+)
+
+
+def many_failures(count: int, diagnosed: int) -> CriterionFailures:
+    cases = [
+        new_failure(f"case_{n:04}")
+        if n < diagnosed
+        else new_failure(f"case_{n:04}", Label.NOT_DIAGNOSED, reason="over_budget", strength=Strength.NONE)
+        for n in range(count)
+    ]
+    return failures(*cases, diagnosed=diagnosed)
+
+
+OUTCOMES = {
+    "fail": blocked_report(),
+    "allow": calm_report(),
+    "one rule": calm_report(gate=gate(GateState.ALLOW, 0, VALID)),
+    "insufficient": calm_report(gate=gate(GateState.BLOCK, 3, NOT_WORSE_OPEN)),
+    "warn": calm_report(gate=gate(GateState.WARN, 0, NOT_WORSE_OPEN, VALID)),
+    "review": calm_report(gate=gate(GateState.BLOCK, 4, REVIEW_RULE)),
+    "worse": calm_report(gate=gate(GateState.BLOCK, 1, WORSE_RULE)),
+    "min": calm_report(gate=gate(GateState.BLOCK, 1, MIN_RULE)),
+    "score": calm_report(gate=gate(GateState.BLOCK, 3, NDCG_RULE)),
+    "missing": calm_report(gate=gate(GateState.BLOCK, 3, MISSING_RULE)),
+    "unstable": calm_report(
+        gate=gate(GateState.BLOCK, 3, UNSTABLE_RULE),
+        comparison=comparison("flaky", "lucky"),
+        failures=(failures(UNSTABLE_CASE, UNSTABLE_IN_BASE),),
+    ),
+    "nothing observed for a rule": calm_report(
+        gate=gate(GateState.BLOCK, 3, NOTHING_RULE),
+        comparison=comparison(
+            metrics=(paired("answer_correct", None, None, paired=0, missing=13),), flips=()
+        ),
+        failures=(),
+    ),
+    "let through": calm_report(gate=gate(GateState.ALLOW, 0, NOT_WORSE_OPEN, VALID)),
+    "no policy": blocked_report(gate=Gate(GateState.ALLOW, 0, (), "no_policy"), policies=()),
+    "baseline absent": alone_report(),
+    "baseline absent, no policy": alone_report(
+        gate=Gate(GateState.WARN, 0, (), "baseline_absent", "no configuration"), policies=()
+    ),
+    "baseline absent, rule fails": alone_report(
+        gate=Gate(GateState.BLOCK, 1, (MIN_RULE,), "baseline_absent", "none")
+    ),
+    "baseline failed": alone_report(gate=unfinished("baseline_failed", TRACEBACK, (VALID,))),
+    "partial run": calm_report(gate=unfinished("partial_run", "9 of 13 cases were attempted", (VALID,))),
+    "no observations": alone_report(
+        gate=unfinished("no_observations", "none of 13 cases gave anything that could be judged"),
+        head=side(metrics=(Metric("answer_correct", "rate", 0, 0, 13, {}, None, None),), errored=13),
+    ),
+    "identical": calm_report(comparison=comparison(identical=True)),
+    "no gold": blocked_report(failures=(failures(NO_GOLD, diagnosed=0, diagnosis=None, factors=()),)),
+    "hundreds": blocked_report(failures=(many_failures(320, 50),)),
+    "two criteria": blocked_report(
+        failures=(failures(new_failure("a")), failures(new_failure("a"), criterion="hit_rate_at_2"))
+    ),
+    "partial run that only warns": calm_report(
+        gate=Gate(GateState.WARN, 0, (VALID,), "partial_run", "9 of 13 cases were attempted")
+    ),
+    "warnings": blocked_report(
+        warnings=(Warning("index", "The index changed."), Warning("dirty", "One more."))
+    ),
+    "other cases": calm_report(
+        comparison=comparison(
+            added=("new_one",), removed=("old_one", "older_one"), edited=("odd",), incomparable=("tone",)
+        ),
+        head=side(errored=2),
+    ),
+}
+
+SENTENCES = {
+    "fail": "**3 cases that pass on `main` fail here**; rule `no-new-failures` allows 0. `answers-not-worse`"
+    " does not pass either. Implicated: ranking depth (1 of 2), retrieval coverage (1 of 2).",
+    "allow": "**Both rules pass.** No case that passes on `main` fails here.",
+    "one rule": "**The one rule passes.** No case that passes on `main` fails here.",
+    "insufficient": "**The evidence does not settle it**: rule `answers-not-worse` asks that `answer_correct` is "
+    "worse by less than 5.0 points; found −23.1 points [−66.5, +24.6]. No case that passes on `main`"
+    " fails here.",
+    "warn": "**The evidence does not settle it**: rule `answers-not-worse` asks that `answer_correct` is "
+    "worse by less than 5.0 points; found −23.1 points [−66.5, +24.6]. The policy warns of this and "
+    "does not block. No case that passes on `main` fails here.",
+    "review": "**A person has to decide**: rule `answers-not-worse` asks that `answer_correct` is worse by "
+    "less than 5.0 points; found −23.1 points [−66.5, +24.6]. No case that passes on `main` fails "
+    "here.",
+    "worse": "**`answer_correct` is worse here than on `main`**: −50.0 points [−80.1, −20.0]; rule "
+    "`answers-not-worse` allows less than 5.0 points. No case that passes on `main` fails here.",
+    "min": "**`hit_rate_at_2` is 30.8% [8.9%, 61.0%] here**; rule `retrieval-floor` asks for at least "
+    "80.0%. No case that passes on `main` fails here.",
+    "score": "**The evidence does not settle it**: rule `answers-not-worse` asks that `ndcg_at_6` is worse by"
+    " less than 0.050; found −0.122 [−0.532, +0.306] at 90%. No case that passes on `main` fails "
+    "here.",
+    "missing": "**2 results of `answer_correct` are missing and could change the outcome**; rule "
+    "`no-new-failures` allows 0.",
+    "unstable": "**1 new failure of `answer_correct` does not hold when repeated**; rule `no-new-failures` "
+    "allows 0. Implicated: retrieval coverage (1 of 2).",
+    "nothing observed for a rule": "**Nothing was observed for `answer_correct`**: rule `answers-not-worse` "
+    "has nothing to decide on; 13 results missing.",
+    "let through": "**1 of 2 rules pass**, and the policy lets the others through. No case that passes on `main` "
+    "fails here.",
+    "no policy": "**No policy decides here, so nothing gates**; the figures below are only shown. 3 cases that "
+    "pass `answer_correct` on `main` fail here. Implicated: ranking depth (1 of 2), retrieval "
+    "coverage (1 of 2).",
+    "baseline absent": "**There is nothing to compare with**: there is no oloproof.yaml at its place in the base. The "
+    "rules on this run alone decide: 2 of 2 pass.",
+    "baseline absent, no policy": "**There is nothing to compare with**: no configuration. No policy decides either.",
+    "baseline absent, rule fails": "**`hit_rate_at_2` is 30.8% [8.9%, 61.0%] here**; rule `retrieval-floor` asks for "
+    "at least 80.0%. There is nothing to compare with: none.",
+    "baseline failed": "**The base could not be measured**, so nothing is compared with it, and that blocks:",
+    "partial run": "**The evaluation did not come to its end**: 9 of 13 cases were attempted; that blocks, whatever"
+    " the rules say. No case that passes on `main` fails here.",
+    "no observations": "**Nothing could be judged**: none of 13 cases gave anything that could be judged; that blocks, "
+    "whatever the rules say.",
+    "partial run that only warns": "**The evaluation did not come to its end**: 9 of 13 cases were attempted; the "
+    "policy only warns of that. No case that passes on `main` fails here.",
+    "identical": "**Both rules pass.** Nothing that could change a result differs from `main`. No case that "
+    "passes on `main` fails here.",
+}
+
+
+def golden() -> str:
+    return MADE_BY + comment(blocked_report())
+
+
+# ------------------------------------------------------------------------------------------ reading it
+
+
+def test_the_golden_comment_is_up_to_date() -> None:
+    expected = GOLDEN.read_text(encoding="utf-8")
+    assert golden() == expected, "run `.venv/bin/python tests/unit/test_comment.py` and look at what changed"
+
+
+@pytest.mark.parametrize("outcome", SENTENCES)
+def test_the_first_sentence_says_why(outcome: str) -> None:
+    assert comment(OUTCOMES[outcome]).split("\n\n")[1] == SENTENCES[outcome]
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_the_heading_holds_the_gate(outcome: str) -> None:
+    report = OUTCOMES[outcome]
+    icon = {"ALLOW": "✅", "WARN": "⚠️", "BLOCK": "⛔"}[report.gate.state.value]
+    ungated = report.gate.reason == "no_policy"
+    expected = "## ⚪ Oloproof · support-rag · ALLOW, nothing gates" if ungated else None
+    heading = comment(report).split("\n", 1)[0]
+    assert heading == (expected or f"## {icon} Oloproof · support-rag · {report.gate.state.value}")
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("parser", PARSERS)
+def test_every_outcome_renders_whole(outcome: str, parser: Callable[[str], str]) -> None:
+    text = comment(OUTCOMES[outcome])
+    page = Page(parser(text))
+    assert_inert(page, ELEMENTS)
+    assert_tables_are_whole(page)
+    assert text.endswith("</sub>\n")
+    assert "\n\n\n" not in text
+    assert not re.search(r"\b(None|nan|cause[sd]?|because)\b", page.text())
+
+
+def assert_tables_are_whole(page: Page) -> None:
+    """Every row of a table has as many cells as its heading, and no table was read as text."""
+    width = cells = 0
+    for tag in page.elements:
+        if tag in ("table", "tr"):
+            assert cells in (0, width)
+            width = 0 if tag == "table" else width
+            cells = 0
+        elif tag in ("th", "td"):
+            width += tag == "th"
+            cells += 1
+    assert cells == width
+    assert not any("|--" in node.text or "--:|" in node.text for node in page.nodes)
+
+
+def test_the_parts_stand_in_order() -> None:
+    text = comment(
+        blocked_report(
+            warnings=(Warning("index", "The index changed."),), comparison=comparison("x", added=("new_one",))
+        )
+    )
+    marks = [
+        "## ⛔ Oloproof",
+        "**3 cases that pass on",
+        "> [!WARNING]",
+        "| Rule |",
+        "### 3 new failures of `answer_correct`",
+        "With the gold passages as context 2 of 3 recover.",
+        "What they answered",
+        "1 fixed: `seat_count`",
+        "3 still failing",
+        "**Implicated: ranking depth**",
+        "### Metrics",
+        "2 slice values",
+        "Cases in no pair",
+        "<sub>",
+    ]
+    places = [text.index(mark) for mark in marks]
+    assert places == sorted(places)
+
+
+def test_each_table_has_its_columns() -> None:
+    page = Page(render(comment(blocked_report())))
+    headings = "".join(n.text for n in page.nodes if "th" in n.inside)
+    assert headings == (
+        "RuleAsksFoundState"
+        "CaseLabelRelevant passage: main → hereRepeated"
+        "CaseExpectedmainhere"
+        "MetricmainhereDifference [95%]Cases"
+        "SliceCasesanswer_correcthit_rate_at_2ndcg_at_6citations_valid"
+    )
+
+
+# ------------------------------------------------------------------------------------------ the parts
+
+
+def shown(report: Report) -> str:
+    """The comment as a reader sees it, without elements."""
+    return Page(render(comment(report))).text()
+
+
+def test_decisions_say_what_was_asked_and_found() -> None:
+    text = comment(blocked_report())
+    assert (
+        "| ⛔  | `no-new-failures` | at most 0 new failures of `answer_correct` | 3 of 13 pairs, 0 unstable |"
+        in text
+    )
+    assert "| `FAIL`<br>above the limit |" in text
+    assert "| `answer_correct` worse by less than 5.0 points | −23.1 points [−66.5, +24.6] |" in text
+    assert "`INSUFFICIENT_EVIDENCE`<br>the interval allows both answers" in text
+
+
+def test_a_rule_on_a_score_is_told_in_scores() -> None:
+    text = comment(OUTCOMES["score"])
+    assert "| `ndcg_at_6` worse by less than 0.050 | −0.122 [−0.532, +0.306] at 90% |" in text
+    floor = replace(MIN_RULE, metric="ndcg_at_6", estimate=0.744, interval=interval(0.5, 0.75))
+    text = comment(calm_report(gate=gate(GateState.BLOCK, 1, floor)))
+    assert "| `ndcg_at_6` at least 0.800 | 0.744 [0.500, 0.750] |" in text
+
+
+def test_a_reason_code_without_words_is_shown_itself() -> None:
+    odd = replace(MIN_RULE, reason="some_new_reason")
+    assert "`FAIL`<br>`some_new_reason`" in comment(calm_report(gate=gate(GateState.BLOCK, 1, odd)))
+
+
+def test_a_rule_blocks_only_where_the_exit_code_says_so() -> None:
+    """FAIL may be let through by one policy while want of evidence blocks."""
+    text = comment(calm_report(gate=gate(GateState.BLOCK, 3, MIN_RULE, NOT_WORSE_OPEN)))
+    assert "**The evidence does not settle it**: rule `answers-not-worse`" in text
+    assert "| ⛔  | `answers-not-worse`" in text
+    assert "| ⚠️ | `retrieval-floor`" in text
+
+
+def test_evidence_shows_rank_and_fate_on_both_sides() -> None:
+    def evidence(base: Place, head: Place, **changes) -> str:
+        case = new_failure("a", evidence=(Evidence("kb-01#2", base, head),), **changes)
+        return shown(blocked_report(failures=(failures(case),)))
+
+    kept, cut, dropped = Place(1, "in context"), Place(3, "cut by top_k"), Place(2, "dropped by budget")
+    gone = Place(None, "not retrieved")
+    assert "kb-01#2 rank 1, in context → rank 3, top_k is 2" in evidence(kept, cut)
+    assert "kb-01#2 rank 1, in context → rank 2, dropped by budget" in evidence(kept, dropped)
+    assert "kb-01#2 rank 1, in context → not retrieved" in evidence(kept, gone)
+    assert "kb-01#2 rank 1, in context → the same" in evidence(kept, kept)
+    assert "kb-01#2 rank 3, top_k is 2 → rank 3, top_k is 1" in evidence(cut, cut, top_k=1)
+
+
+def test_many_relevant_passages_are_counted() -> None:
+    places = tuple(Evidence(f"kb-{n}", Place(n, "in context"), Place(n, "in context")) for n in range(1, 8))
+    assert "and 4 more" in shown(blocked_report(failures=(failures(new_failure("a", evidence=places)),)))
+    assert "none is named" in shown(blocked_report(failures=(failures(new_failure("a", evidence=())),)))
+
+
+def test_unstable_cases_are_marked_and_say_which_repeat_differed() -> None:
+    text = comment(OUTCOMES["unstable"])
+    assert re.search(
+        r"`flaky` \| `UNSTABLE`<br>passes when repeated unchanged .*\| \*\*unstable\*\*: passed here \|", text
+    )
+    assert re.search(r"`lucky` .*\| \*\*unstable\*\*: failed on `main` \|", text)
+
+
+def test_what_was_not_diagnosed_says_why() -> None:
+    text = comment(OUTCOMES["no gold"])
+    assert "`NOT_DIAGNOSED`<br>the case has no gold context | none is named | not repeated" in text
+    assert "Diagnosed 0 of 1." in text
+
+
+def test_of_hundreds_of_failures_some_rows_are_shown_and_the_rest_counted() -> None:
+    text = comment(OUTCOMES["hundreds"])
+    assert "### 320 new failures of `answer_correct`" in text
+    assert "and 295 more; `report.json` names them all" in text
+    assert "Diagnosed 50 of 320. With the gold passages as context 50 of 50 recover." in text
+    assert text.count("`RETRIEVAL_MISS`") == 25
+    assert "`case_0024`" in text
+    assert "`case_0025`" not in text
+
+
+def test_answers_show_their_first_line() -> None:
+    text = comment(blocked_report())
+    assert (
+        "| 21 days | The free trial lasts 21 days and needs no card.… | Team plans include five seats. |"
+        in text
+    )
+    silent = new_failure("a", expected=None, base_answer="", head_answer="\n\n")
+    assert "| `a` | – | (empty) | (empty) |" in comment(blocked_report(failures=(failures(silent),)))
+
+
+def test_several_criteria_each_have_their_table() -> None:
+    text = comment(OUTCOMES["two criteria"])
+    assert "### 1 new failure of `answer_correct`" in text
+    assert "### 1 new failure of `hit_rate_at_2`" in text
+    assert "1 fixed in `answer_correct`: `seat_count`<br>\n1 fixed in `hit_rate_at_2`: `seat_count`" in text
+    assert "recovered failures of `hit_rate_at_2`" in text
+
+
+def test_new_failures_of_other_criteria_are_named() -> None:
+    flips = (Flips("answer_correct", (), (), (), 13), Flips("hit_rate_at_2", ("a", "b"), (), (), 11))
+    text = comment(calm_report(comparison=comparison(flips=flips)))
+    assert "2 cases that pass `hit_rate_at_2` on `main` fail here." in text
+    assert "New failures of other criteria: `hit_rate_at_2` 2 (`a`, `b`)" in text
+    assert "No case that passes" not in text
+
+
+def test_no_new_failure_is_claimed_only_of_observed_pairs() -> None:
+    assert "No case that passes on `main` fails here." in comment(calm_report())
+    blind = comment(OUTCOMES["nothing observed for a rule"])
+    assert "No case that passes" not in blind
+    assert "No pair of cases was judged on both sides, so it is not known whether any newly fails." in blind
+
+
+def test_factors_are_hypotheses() -> None:
+    text = shown(blocked_report())
+    assert "Implicated: ranking depth, in 1 of the 2 recovered failures." in text
+    assert "Candidate experiments (hypotheses to test): a reranker · top_k = 4" in text
+
+
+def test_differences_have_their_units_and_true_minus_signs() -> None:
+    text = comment(blocked_report())
+    assert "| `answer_correct` |  69.2% |  46.2% | −23.1 points [−66.5, +24.7] | 13 paired |" in text
+    assert re.search(
+        r"\| `ndcg_at_6` \|  0\.866 \|  0\.744 \| +−0\.122 \[−0\.557, \+0\.355\] \| 13 paired \|", text
+    )
+
+
+def test_missing_and_excluded_pairs_are_counted() -> None:
+    odd = paired("answer_correct", 0.5, 0.5, paired=9, missing=2, excluded={"no_relevance_labels": 2})
+    text = comment(calm_report(comparison=comparison(metrics=(odd,))))
+    assert "9 paired · 2 missing · 2 excluded (`no_relevance_labels`)" in text
+
+
+def test_without_a_base_the_metrics_stand_alone() -> None:
+    text = comment(alone_report(head=side(metrics=(metric("answer_correct", 9, missing=1),))))
+    assert "| Interval [95%] | Cases |" in text
+    assert "| `answer_correct` | 69.2% | [10.0%, 90.1%] | 9 of 13 · 1 missing |" in text
+    assert "new failures" not in text
+    assert "Difference" not in text
+    assert "compared with nothing" in text
+
+
+def test_a_failed_base_shows_the_end_of_its_error() -> None:
+    lines = "\n".join(f"line {n}" for n in range(100))
+    text = comment(alone_report(gate=unfinished("baseline_failed", f"{lines}\n```\n# out\nKeyError: 'kb'")))
+    page = Page(render(text))
+    assert page.text("pre").endswith("```\n# out\nKeyError: 'kb'\n")
+    assert "line 88\n" in page.text("pre")
+    assert "line 80\n" not in page.text("pre")
+    assert page.count("h1") == 0
+
+
+def test_warnings_come_right_after_the_sentence() -> None:
+    one = comment(blocked_report(warnings=(Warning("index", "The index changed."),)))
+    assert one.split("\n\n")[2] == "> [!WARNING]\n> The index changed."
+    two = comment(OUTCOMES["warnings"])
+    assert two.split("\n\n")[2] == "> [!WARNING]\n> - The index changed.\n> - One more."
+
+
+def test_slices_are_marked_exploratory_and_thin_ones_stand_in_parentheses() -> None:
+    text = comment(blocked_report())
+    assert "| `metadata.topic=billing` |     5 |    80.0% → 40.0% |" in text
+    assert "| `metadata.topic=team` |     2 | (100.0% → 50.0%) |" in text
+    assert "Exploratory, `main` → here; no rule reads these." in text
+
+
+def test_cases_and_evaluators_that_do_not_pair_are_named() -> None:
+    text = comment(OUTCOMES["other cases"])
+    assert (
+        "Cases in no pair: 1 added (`new_one`), 2 removed (`old_one`, `older_one`), 1 edited (`odd`)." in text
+    )
+    assert "Not compared, since the evaluators differ: `tone`." in text
+    assert "2 of 13 cases errored here, 0 of 13 on `main`; they count as missing." in text
+
+
+def test_the_small_print_tells_commits_work_and_ids() -> None:
+    text = comment(blocked_report()).splitlines()[-1]
+    assert "`9f8e7d6` (work tree) + uncommitted changes against `a1b2c3d` (main)" in text
+    assert (
+        "suite `oloproof.yaml` on `data/support.jsonl`, 13 cases · policies `release.yaml`, `compare.yaml`"
+        in text
+    )
+    assert (
+        "here: retrieve 0 hit/13 miss, generate 7 hit/6 miss · 19 calls made, 7 avoided · 3.2 s in the stages"
+        in text
+    )
+    assert "`main`: executions 13 hit/0 miss · 0 calls made, 26 avoided" in text
+    assert f"`{side().run}` against `{base_side().run}`" in text
+    assert "comparison `sha256:4f5e6d7c8b9a` · diagnosis `sha256:0c1d2e3f4a5b`" in text
+
+
+def test_every_reason_code_has_words() -> None:
+    """The codes are read off the decision tables, so that a new one is not forgotten here."""
+    tables = Path(labels.__file__).read_text(encoding="utf-8")
+    codes = re.findall(r'(?:Verdict|_lost)\(\s*Label\.\w+, "(\w+)"', tables)
+    assert len(codes) > 10
+    assert set(codes) <= set(LABEL_REASONS)
+    decided = re.findall(r'(?:PASS|FAIL|OPEN), "(\w+)"', Path(rules.__file__).read_text(encoding="utf-8"))
+    assert len(decided) > 10
+    for code in decided:
+        assert "_" not in rule_reason(not_worse_rule(FAIL, code))
+
+
+def test_a_repeat_without_result_is_not_called_a_failure() -> None:
+    case = new_failure("a", Label.UNRESOLVED, reason="intervention_evidence_missing", strength=Strength.NONE)
+    text = comment(blocked_report(failures=(failures(case),)))
+    assert re.search(r"`UNRESOLVED`<br>a re-execution gave nothing to judge \|.*\| no result \|", text)
+
+
+# ---------------------------------------------------------------------------------------- hostile text
+
+ELEMENTS = {
+    *("h2", "h3", "p", "strong", "code", "pre", "br", "sub", "ul", "li", "div", "blockquote", "span"),
+    *("table", "thead", "tbody", "tr", "th", "td", "details", "summary"),
+}
+#: Names of fields that are chosen from a fixed list by our own code.
+FIXED = {"kind", "method"}
+
+
+def poisoned(value, text: str | Callable[[str], str], name: str = ""):
+    """A record with `text` in every place that holds a text; a function chooses it by the field's name."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(
+            value, **{f.name: poisoned(getattr(value, f.name), text, f.name) for f in fields(value)}
+        )
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(poisoned(v, text, n) for n, v in zip(value._fields, value, strict=True)))
+    if isinstance(value, tuple):
+        return tuple(poisoned(v, text, name) for v in value)
+    if isinstance(value, dict):
+        return {k if name == "counts" else poisoned(k, text): poisoned(v, text) for k, v in value.items()}
+    if type(value) is not str or name in FIXED:
+        return value
+    return text if isinstance(text, str) else text(name)
+
+
+def everything() -> Report:
+    """A report in which every part of the comment has something to show."""
+    flips = (*comparison("a").flips, Flips("hit_rate_at_2", ("a",), ("b",), ("c",), 1))
+    odd = paired("answer_correct", 0.5, 0.4, excluded={"no_relevance_labels": 2})
+    return blocked_report(
+        warnings=(Warning("index", "One."), Warning("dirty", "Two.")),
+        comparison=comparison(
+            flips=flips, metrics=(odd,), added=("n",), removed=("o",), edited=("e",), incomparable=("t",)
+        ),
+        failures=(failures(UNSTABLE_CASE, UNSTABLE_IN_BASE, NO_GOLD, new_failure("x")), many_failures(2, 1)),
+        head=side(errored=1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("parser", "reason"),
+    [
+        *((render, reason) for reason in ("no_policy", "baseline_failed", "odd", None)),
+        *((parser, "baseline_failed") for parser in PARSERS[1:]),
+    ],
+)
+def test_hostile_text_changes_no_element_anywhere(parser: Callable[[str], str], reason: str | None) -> None:
+    plain = Page(parser(poisoned_comment("word", reason)))
+    for text in HOSTILE:
+        page = Page(parser(poisoned_comment(text, reason)))
+        assert_inert(page, ELEMENTS)
+        assert_tables_are_whole(page)
+        if "\n" not in text and text.strip() and len(text) < 100:
+            assert without_spans(page) == without_spans(plain)
+
+
+@settings(max_examples=50, deadline=None)
+@given(hostile, st.sampled_from(["baseline_failed", "partial_run", None]))
+def test_no_text_makes_an_element_anywhere(text: str, reason: str | None) -> None:
+    page = Page(render(poisoned_comment(text, reason)))
+    assert_inert(page, ELEMENTS)
+    assert_tables_are_whole(page)
+
+
+def poisoned_comment(text: str, reason: str | None) -> str:
+    """The comment on a report full of a text, of which something other than a rule decided, or a rule (None)."""
+    report = poisoned(everything(), text)
+    made = comment(replace(report, gate=replace(report.gate, reason=text if reason == "odd" else reason)))
+    assert "<!--" not in made
+    assert len(made.encode()) < MAX_BYTES
+    return made
+
+
+def without_spans(page: Page) -> list[str]:
+    """The elements in order, without those that hold a dollar sign."""
+    return [tag for tag in page.elements if tag != "span"]
+
+
+# ------------------------------------------------------------------------------------------------- size
+
+
+def huge(text: str, count: int) -> Report:
+    """A report with `count` of everything, each text being `text`."""
+    case = new_failure("x", evidence=tuple(Evidence("u", Place(1, "f"), Place(2, "f")) for _ in range(4)))
+    each = failures(*[case] * count, fixed=("f",) * count, still_failing=("s",) * count)
+    row = PairedSliceRow("metadata.topic", "v", 5, tuple(paired(f"m{n}", 0.5, 0.4) for n in range(8)))
+    report = blocked_report(
+        gate=Gate(GateState.BLOCK, 5, (NOT_WORSE_OPEN,) * count, "baseline_failed", "line\n" * count),
+        policies=("p",) * count,
+        warnings=(Warning("w", "w"),) * count,
+        failures=(each,) * min(count, 40),
+        comparison=comparison(
+            metrics=(paired("m", 0.5, 0.4, excluded={str(n): 1 for n in range(9)}),) * count,
+            slice_rows=(row,) * count,
+            flips=tuple(Flips(f"c{n}", ("a",) * count, (), (), 0) for n in range(min(count, 40))),
+            added=("a",) * count,
+            removed=("r",) * count,
+            edited=("e",) * count,
+            incomparable=("i",) * count,
+        ),
+    )
+    return poisoned(report, text)
+
+
+@pytest.mark.parametrize(
+    "text", ["x", "$" * 400, "`" * 400, "|" * 400, "\U000e0041" * 400, "\U0001f600" * 400, "`x" * 200]
+)
+@pytest.mark.parametrize("count", [2, 60])
+def test_the_comment_always_fits(text: str, count: int) -> None:
+    made = comment(huge(text, count))
+    assert len(made.encode()) < MAX_BYTES
+    assert made.startswith("## ⛔ Oloproof · ")
+    page = Page(render(made))
+    assert_inert(page, ELEMENTS)
+    assert_tables_are_whole(page)
+    assert "Rule" in page.text("th")
+
+
+def test_a_long_error_is_cut_in_each_line() -> None:
+    report = alone_report(gate=unfinished("baseline_failed", "\U0001f600" * 100_000))
+    assert len(comment(report).encode()) < 6000
+
+
+PROSE_FIELDS = {
+    "project",
+    "text",
+    "asks",
+    "detail",
+    "ref",
+    "name",
+    "experiments",
+    "fate",
+    "among",
+    "head_answer",
+}
+
+
+def test_the_worst_text_for_each_place_fits() -> None:
+    """A dollar sign takes most bytes in prose, an emoji in code."""
+    made = comment(
+        poisoned(huge("x", 60), lambda name: "$" * 400 if name in PROSE_FIELDS else "\U0001f600" * 400)
+    )
+    assert 30_000 < len(made.encode()) < MAX_BYTES
+
+
+def test_the_least_telling_goes_first() -> None:
+    """Slices, then answers, then ids of what still fails, then rows of failures; never heading or rules."""
+    row = PairedSliceRow("topic", "v" * 60, 5, tuple(paired(f"m{n}", 0.5, 0.4) for n in range(8)))
+    kept = []
+    for ids, answer in ((3, 1), (3, 40), (3, 120), (300, 120), (300, 1)):
+        for criteria in (1, 2, 3, 4, 6, 12):
+            cases = [
+                new_failure(f"case_{n}_" + "x" * 50, head_answer="$" * answer, base_answer="$" * answer)
+                for n in range(25)
+            ]
+            still = tuple(f"still_{n}_" + "x" * 40 for n in range(ids))
+            many = tuple(failures(*cases, criterion=f"c{n}", still_failing=still) for n in range(criteria))
+            sizes = comparison(
+                "a", metrics=tuple(paired(f"m{n}", 0.5, 0.4) for n in range(6)), slice_rows=(row,) * 200
+            )
+            made = comment(blocked_report(comparison=sizes, failures=many))
+            assert "## ⛔" in made
+            assert "`no-new-failures`" in made
+            marks = ("200 slice values", "What they answered", "still_0_", "`case_24_")
+            kept.append(tuple(mark in made for mark in marks))
+    assert set(kept) == {
+        (True, True, True, True),
+        (False, True, True, True),
+        (False, False, True, True),
+        (False, False, False, True),
+        (False, False, False, False),
+    }
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(golden(), encoding="utf-8")
+    print(f"Wrote {GOLDEN}")
