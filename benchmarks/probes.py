@@ -24,10 +24,14 @@ _ECHO = "import sys\nfor line in sys.stdin.buffer: sys.stdout.buffer.write(line)
 
 
 def worker_call(project: Path) -> tuple[float, float]:
-    """The median time of a call to a worker without the stage's own; and of a line through a child that echoes."""
+    """The median time of a call to a worker without the stage's own; and of a line through a child that echoes.
+
+    Both sides share one core: otherwise how long an idle core takes to wake up decides, and that varies tenfold.
+    """
     from oloproof.worker.calls import perform, release
     from oloproof.worker.process import Checkout
 
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     checkout = Checkout(str(project), "app:SupportRag", sys.executable, tuple(sorted(os.environ.items())))
     lines = (project / "data" / "support.jsonl").read_text(encoding="utf-8").splitlines()[:CALLS]
     requests = [{"op": "retrieve", "input": json.loads(line)["input"], "depth": 6} for line in lines]

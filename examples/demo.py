@@ -22,14 +22,19 @@ def main() -> int:
     build_repository(place)
     print(f"A repository with a pull request: {place}\n", flush=True)
     command = [sys.executable, "-m", "oloproof_ci", "preview"]
-    done = subprocess.run(command, cwd=place, env=_environment(), stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=place, env=_environment(), stdout=subprocess.PIPE, text=True, check=False
+    )
     print(done.stdout)
     print(f"The gate's exit code: {done.returncode}")
     written = [place / ".oloproof" / "preview" / name for name in ("comment.md", "report.json")]
     for path in written:
         print(f"Written: {path}")
     if done.returncode != 1 or not all(path.exists() for path in written):
-        print("The demo did not end as it should: a BLOCK with exit code 1, and both files written.", file=sys.stderr)
+        print(
+            "The demo did not end as it should: a BLOCK with exit code 1, and both files written.",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

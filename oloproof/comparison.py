@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from oloproof.canonical import content_id
-from oloproof.jsonform import to_json
 from oloproof.records import Interval, Judgment, State
 from oloproof.run_records import CaseRow, EvaluatorRecord, Run
 
@@ -62,8 +60,8 @@ class Flips:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A candidate against a baseline. `identical` is true when nothing that could change a result differs between
-    the two systems. `added`, `removed` and `edited` name the cases that do not pair."""
+    """A candidate against a baseline. `identical` is true when both sides of every pair are the same execution, equal
+    in every ingredient of its identity. `added`, `removed` and `edited` name the cases that do not pair."""
 
     candidate: str
     baseline: str
@@ -77,10 +75,6 @@ class Comparison:
     removed: tuple[str, ...]
     edited: tuple[str, ...]
     incomparable: tuple[str, ...]
-
-    @property
-    def id(self) -> str:
-        return content_id(to_json(self))
 
     def metric(self, criterion: str) -> PairedMetric | None:
         return next((m for m in self.metrics if m.criterion == criterion), None)
@@ -184,6 +178,7 @@ def compare_runs(
     added: list[str] = []
     edited: list[str] = []
     paired = 0
+    identical = True
     for row in candidate_rows:
         other = others.pop(row.case_id, None)
         if other is None:
@@ -200,12 +195,13 @@ def compare_runs(
         for index, value in enumerate(other.tags):
             if value is not None:
                 slices[index, value].append(paired)
+        identical = identical and row.execution is not None and row.execution == other.execution
         paired += 1
     return Comparison(
         candidate=candidate.id,
         baseline=baseline.id,
         confidence=confidence,
-        identical=candidate.system == baseline.system,
+        identical=identical and paired > 0,
         paired_cases=paired,
         metrics=tuple(criterion.metric(confidence, range(paired)) for criterion in pairs),
         slice_rows=_slice_rows(pairs, slices, baseline, confidence),

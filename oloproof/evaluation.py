@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from oloproof.canonical import canonical_json, digest
 from oloproof.evaluators.relevance import RelevanceUnit
 from oloproof.execution.driver import Driver
-from oloproof.execution.steps import CaseSteps, Steps
-from oloproof.identity.system import System, judgment_id
+from oloproof.execution.steps import CaseSteps, Request, StepsTo
+from oloproof.identity.system import judgment_id
 from oloproof.measurement.metrics import MetricSum
 from oloproof.measurement.slices import SliceSums, slice_value
-from oloproof.records import Case, Execution, Judgment
-from oloproof.run_records import CacheCounts, CaseRow, EvaluatorRecord, Run, Tally
+from oloproof.records import Case, Execution, Judgment, State
+from oloproof.run_records import CacheCounts, CaseRow, EvaluatorRecord, Run, StaleRetrievals, Tally
 from oloproof.settings.cases import CaseFileFacts, iter_cases
 from oloproof.settings.project import Project
 from oloproof.store.results import Results
 from oloproof.store.runs import Runs, case_digest, pair_digest
+from oloproof.worker.process import Reply
+
+#: A case with its position in the file, and what it came to.
+Label = tuple[int, Case]
+Judged = tuple[Execution, tuple[Judgment, ...]]
 
 #: How many cases are looked up in the store, or written to it, at once.
 WINDOW = 250
@@ -38,23 +43,24 @@ class Suite:
     min_slice_support: int
 
     @classmethod
-    def of(cls, project: Project, facts: CaseFileFacts, name: str) -> Suite:
+    def of(cls, project: Project, facts: CaseFileFacts, name: str, evaluators: Sequence[Any]) -> Suite:
+        """A project's suite; `evaluators` are its own, with the code of those that are the user's."""
         config = project.config
         units = {config.relevance_unit, *(getattr(e, "relevance_unit", None) for e in config.evaluators)}
         return cls(
             project=config.project or name,
             config=str(project.path),
             facts=facts,
-            evaluators=tuple(config.evaluators),
+            evaluators=tuple(evaluators),
             relevance_unit="chunk" if "chunk" in units else "document",
             slices=tuple(config.slices),
             min_slice_support=config.min_slice_support,
         )
 
-    def evaluator_records(self) -> tuple[EvaluatorRecord, ...]:
-        return tuple(
-            EvaluatorRecord(e.criterion_name, e.kind, e.reads, e.definition()) for e in self.evaluators
-        )
+
+def evaluator_records(evaluators: Iterable[Any]) -> tuple[EvaluatorRecord, ...]:
+    """Evaluators as a run records them."""
+    return tuple(EvaluatorRecord(e.criterion_name, e.kind, e.reads, e.definition()) for e in evaluators)
 
 
 class Clock(NamedTuple):
@@ -66,17 +72,23 @@ class Clock(NamedTuple):
 
 
 class Judging:
-    """Judges executions, reusing judgments whose identity is stored."""
+    """Judges executions, reusing judgments whose identity is stored.
 
-    def __init__(self, evaluators: Sequence[Any], results: Results) -> None:
+    The user's own evaluators run in the workers that run the stages, unless `ask` is given: then that is asked.
+    """
+
+    def __init__(
+        self, evaluators: Sequence[Any], results: Results, ask: Callable[[Request], Reply] | None = None
+    ) -> None:
+        self._ask = ask
         self._evaluators = evaluators
         self._digests = [digest("evaluator", canonical_json(e.definition())) for e in evaluators]
         self._results = results
         self.hits = 0
         self.misses = 0
 
-    def judge(self, case: Case, execution: Execution) -> tuple[Judgment, ...]:
-        """One judgment an evaluator, in their order."""
+    def judge(self, case: Case, execution: Execution) -> StepsTo[tuple[Judgment, ...]]:
+        """One judgment an evaluator, in their order. Yields requests where an evaluator is the user's own code."""
         if execution.error is not None:
             self.misses += len(self._evaluators)
             return tuple(e.judge(case, execution) for e in self._evaluators)
@@ -92,13 +104,25 @@ class Judging:
         for identity, evaluator in zip(ids, self._evaluators, strict=True):
             judgment = known.get(identity)
             if judgment is None:
-                judgment = evaluator.judge(case, execution)
-                fresh.append((identity, judgment))
+                self.misses += 1
+                judgment = yield from self._fresh(evaluator, case, execution)
+                if judgment.state is not State.MISSING or not evaluator.asks_worker:
+                    fresh.append((identity, judgment))
             judgments.append(judgment)
         if fresh:
-            self.misses += len(fresh)
             self._results.put_judgments(fresh)
         return tuple(judgments)
+
+    def _fresh(self, evaluator: Any, case: Case, execution: Execution) -> StepsTo[Judgment]:
+        if not evaluator.asks_worker:
+            judgment: Judgment = evaluator.judge(case, execution)
+            return judgment
+        texts = self._results.texts(c.text_id for c in execution.context)
+        context = [[c.doc_id, c.chunk_id, c.score, texts[c.text_id]] for c in execution.context]
+        request = evaluator.request(case, execution, context)
+        reply = self._ask(request) if self._ask is not None else (yield request)
+        answered: Judgment = evaluator.judge_reply(reply.value, reply.kind)
+        return answered
 
 
 @dataclass
@@ -113,9 +137,10 @@ class Evaluation:
     """One run under way. `progress(done, total)` is called after each case; `commit` makes what was written last."""
 
     suite: Suite
-    system: System
+    steps: CaseSteps
+    judging: Judging
+    ingredients: Mapping[str, Mapping[str, str]]
     runs: Runs
-    results: Results
     clock: Clock
     commit: Callable[[], None]
     progress: Callable[[int, int], None]
@@ -125,17 +150,17 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         criteria = [e.criterion_name for e in self.suite.evaluators]
-        self._judging = Judging(self.suite.evaluators, self.results)
-        self._steps = CaseSteps(self.system, self.results, self.clock.seconds)
         self._sums = [MetricSum(name) for name in criteria]
         self._slices = SliceSums(self.suite.slices, criteria)
         self._tallies = _Tallies()
         self._attempted = 0
         self._errored = 0
         self._stage_seconds = 0.0
+        #: Executions that gave no answer, which the store does not keep; and those that other cases wait for.
         self._failed_inputs: dict[bytes, Execution] = {}
+        self._shared: list[tuple[int, Case, Execution]] = []
 
-    def run(self, make_driver: Callable[[Callable[[], None]], Driver[Any]]) -> Run:
+    def run(self, make_driver: Callable[[Callable[[], None]], Driver]) -> Run:
         """Evaluate every case of the suite; gives the finished, stored run."""
         started = self.clock.seconds()
         run = self._blank()
@@ -147,19 +172,17 @@ class Evaluation:
             self.commit()
 
         driver = make_driver(store)
-        cases = enumerate(iter_cases(self.suite.facts))
-        followers: dict[bytes, list[tuple[int, Case]] | None] = {}
-        for (position, case), execution in driver.run(self._work(cases, followers)):
-            self._finish(position, case, execution)
-            if execution.error is not None:
-                self._failed_inputs[execution.id] = execution
-            waiting = followers.get(execution.id)
-            if waiting is not None:
-                followers[execution.id] = None
-                for other_position, other in waiting:
-                    self._finish(other_position, other, replace(execution, hit=True, seconds={}))
-            if len(self._rows) >= WINDOW:
-                self._store_rows(run.id)
+        try:
+            for work in (self._first(), self._copies()):
+                for (position, case), (execution, judgments) in driver.run(work):
+                    self._finish(position, case, execution, judgments)
+                    if len(self._rows) >= WINDOW:
+                        self._store_rows(run.id)
+        except BaseException:
+            self._store_rows(run.id)
+            self.runs.put(replace(run, attempted=self._attempted, errored=self._errored))
+            self.commit()
+            raise
         run = self._closed(run, self.clock.seconds() - started)
         self.runs.put(run)
         self.commit()
@@ -167,40 +190,55 @@ class Evaluation:
 
     # -------------------------------------------------------------------------------------- work
 
-    def _work(
-        self, cases: Iterable[tuple[int, Case]], followers: dict[bytes, list[tuple[int, Case]] | None]
-    ) -> Iterator[tuple[tuple[int, Case], Steps]]:
-        """Each case with its steps. Equal executions run once: the others wait for the first, or find it stored."""
+    def _first(self) -> Iterator[tuple[Label, StepsTo[Judged]]]:
+        """Each case with its steps, but for those whose execution is under way already: they wait in `_copies`."""
         seen: set[bytes] = set()
-        for window in _windows(cases):
-            identities = self._steps.identities
-            ids = [identities.execution(identities.retrieval(case)) for _, case in window]
-            stored = self.results.executions(ids)
-            for (position, case), identity in zip(window, ids, strict=True):
-                if identity in seen:
-                    self._tallies.equal_inputs += 1
+        #: Executions under way, with the cases that wait for each.
+        waiting: dict[bytes, list[tuple[int, Case]]] = {}
+        for window in _windows(enumerate(iter_cases(self.suite.facts))):
+            identities = [self.steps.identity(case) for _, case in window]
+            stored = self.steps.stored(identities)
+            for (position, case), identity in zip(window, identities, strict=True):
+                self._tallies.equal_inputs += identity in seen
+                hit = stored.get(identity) or self._failed_inputs.get(identity)
+                if hit is None and identity in seen and identity not in waiting:
+                    hit = self.steps.stored([identity]).get(identity)
                 seen.add(identity)
-                hit = stored.get(identity)
-                if hit is None and identity in followers:
-                    waiting = followers[identity]
-                    if waiting is not None:
-                        self._tallies.execution_hit += 1
-                        waiting.append((position, case))
-                        continue
-                    hit = self._failed_inputs.get(identity) or self.results.executions([identity]).get(
-                        identity
-                    )
                 if hit is not None:
                     self._tallies.execution_hit += 1
-                    yield (position, case), _already(hit)
+                    yield (position, case), self._judged(case, hit)
+                elif identity in waiting:
+                    self._tallies.execution_hit += 1
+                    waiting[identity].append((position, case))
                 else:
                     self._tallies.execution_miss += 1
-                    followers[identity] = []
-                    yield (position, case), self._steps.full(case)
+                    waiting[identity] = []
+                    yield (position, case), self._executed(case, identity, waiting)
 
-    def _finish(self, position: int, case: Case, execution: Execution) -> None:
+    def _executed(
+        self, case: Case, identity: bytes, waiting: dict[bytes, list[tuple[int, Case]]]
+    ) -> StepsTo[Judged]:
+        execution = yield from self.steps.full(case)
+        if execution.error is not None:
+            self._failed_inputs[identity] = execution
+        copy = replace(execution, hit=True, seconds={})
+        self._shared += [(position, other, copy) for position, other in waiting.pop(identity)]
+        judgments = yield from self.judging.judge(case, execution)
+        return execution, judgments
+
+    def _judged(self, case: Case, execution: Execution) -> StepsTo[Judged]:
+        judgments = yield from self.judging.judge(case, execution)
+        return execution, judgments
+
+    def _copies(self) -> Iterator[tuple[Label, StepsTo[Judged]]]:
+        """The cases whose input another case had too, with its execution."""
+        for position, case, execution in self._shared:
+            yield (position, case), self._judged(case, execution)
+
+    def _finish(
+        self, position: int, case: Case, execution: Execution, judgments: tuple[Judgment, ...]
+    ) -> None:
         evaluators = self.suite.evaluators
-        judgments = self._judging.judge(case, execution)
         binary = [e.binary_on(case) for e in evaluators]
         for total, judgment, is_binary in zip(self._sums, judgments, binary, strict=True):
             total.add(judgment, is_binary)
@@ -221,6 +259,9 @@ class Evaluation:
             error=execution.error,
             seconds=execution.seconds,
             log=execution.log,
+            attempts=execution.attempts,
+            retrieval=execution.retrieval if execution.error else None,
+            kept=execution.kept if execution.error else 0,
         )
         self._rows.append((row, case))
         self.progress(self._attempted, self.suite.facts.cases)
@@ -243,8 +284,8 @@ class Evaluation:
             config=suite.config,
             dataset=suite.facts.shown,
             dataset_digest=suite.facts.sha256,
-            system=self.system,
-            evaluators=suite.evaluator_records(),
+            system=self.steps.system,
+            evaluators=evaluator_records(suite.evaluators),
             relevance_unit=suite.relevance_unit,
             slices=suite.slices,
             min_slice_support=suite.min_slice_support,
@@ -257,17 +298,18 @@ class Evaluation:
             seconds=0.0,
             stage_seconds=0.0,
             finished=False,
+            ingredients=self.ingredients,
         )
 
     def _closed(self, run: Run, seconds: float) -> Run:
-        tallies, stages = self._tallies, self._steps.counts
+        tallies, stages, stale = self._tallies, self.steps.counts, self.steps.stale
         return replace(
             run,
             attempted=self._attempted,
             errored=self._errored,
             cache=CacheCounts(
                 execution=Tally(tallies.execution_hit, tallies.execution_miss),
-                judgment=Tally(self._judging.hits, self._judging.misses),
+                judgment=Tally(self.judging.hits, self.judging.misses),
                 retrieve=Tally(stages.retrieve_hit, stages.retrieve_miss),
                 generate=Tally(stages.generate_hit, stages.generate_miss),
                 equal_inputs=tallies.equal_inputs,
@@ -277,13 +319,8 @@ class Evaluation:
             seconds=seconds,
             stage_seconds=self._stage_seconds,
             finished=True,
+            stale=StaleRetrievals(stale.retrievals, tuple(sorted(stale.files))) if stale.retrievals else None,
         )
-
-
-def _already(execution: Execution) -> Steps:
-    """Steps of an execution that is there already."""
-    return execution
-    yield  # pragma: no cover - makes this a generator
 
 
 def _windows(cases: Iterable[tuple[int, Case]]) -> Iterator[list[tuple[int, Case]]]:

@@ -94,6 +94,14 @@ class StageError(NamedTuple):
     traceback: str | None = None
 
 
+class Attempt(NamedTuple):
+    """A stage call that errored, whether or not it was repeated."""
+
+    stage: str
+    kind: str
+    message: str
+
+
 @dataclass(frozen=True, slots=True)
 class Execution:
     """One case's way through the stages.
@@ -101,7 +109,8 @@ class Execution:
     `candidates` is the recorded retrieval in order; `kept` of them, from the top, made the context, unless
     `gold` is given, which then is the context. `context_truncated` is true when the token budget, not top_k,
     left a passage out. `output` is None when `error` is set. Seconds are None for a stage that was not run
-    for this execution (a hit), and sum over attempts otherwise.
+    for this execution (a hit), and sum over attempts otherwise. `retrieval` is the key of the stored retrieval, None
+    when the context was given. `attempts` holds the calls that errored.
     """
 
     id: bytes
@@ -115,6 +124,8 @@ class Execution:
     hit: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
     log: str = ""
+    retrieval: bytes | None = None
+    attempts: tuple[Attempt, ...] = ()
 
     @property
     def context(self) -> tuple[Candidate, ...]:

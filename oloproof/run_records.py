@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from oloproof.identity.system import System
-from oloproof.records import FAILED, PASSED, Judgment, Metric, StageError, State
+from oloproof.records import FAILED, PASSED, Attempt, Judgment, Metric, StageError, State
 
 
 class Tally(NamedTuple):
@@ -50,6 +50,15 @@ class SliceRow:
 
 
 @dataclass(frozen=True)
+class StaleRetrievals:
+    """Stored retrievals that did not count and ran again: a file they had read has changed while `index_version`
+    stayed as it was. `files` names what changed, below the project's root."""
+
+    retrievals: int
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Run:
     """One evaluation of one system on one set of cases.
 
@@ -57,7 +66,8 @@ class Run:
     diagnosed. `cases` is how many there are, `attempted` how many came to an end, `errored` how many of those did
     not give an answer. `finished` is false while it goes on and for ever if it was interrupted. `created` is ISO
     8601 in UTC. `config` is the configuration's path as the user gave it, `seconds` is the whole evaluation,
-    `stage_seconds` what the stage calls made in it took together.
+    `stage_seconds` what the stage calls made in it took together. `stale` is set when a file that retrievals had read
+    changed under an unchanged index_version. `ingredients` says for each stage what its code fingerprint is made of.
     """
 
     id: str
@@ -82,6 +92,8 @@ class Run:
     seconds: float
     stage_seconds: float
     finished: bool
+    stale: StaleRetrievals | None = None
+    ingredients: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def metric(self, criterion: str) -> Metric | None:
         return next((m for m in self.metrics if m.criterion == criterion), None)
@@ -93,7 +105,8 @@ class Run:
 
 class CaseRow(NamedTuple):
     """One case of a run as it is stored. `judgments` follow the run's evaluators, `tags` its slices (None: the
-    case is in none). `body` names the case's content, `pair` its input and expected value."""
+    case is in none). `body` names the case's content, `pair` its input and expected value. `attempts` are stage calls
+    that errored, repeated or not; `retrieval` and `kept` say how far a case came that errored later."""
 
     position: int
     case_id: str
@@ -105,6 +118,9 @@ class CaseRow(NamedTuple):
     error: StageError | None
     seconds: Mapping[str, float]
     log: str
+    attempts: tuple[Attempt, ...] = ()
+    retrieval: bytes | None = None
+    kept: int = 0
 
 
 def judgment_to_json(judgment: Judgment) -> Any:

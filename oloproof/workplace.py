@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
-from oloproof.evaluation import Clock, Evaluation, Suite
+from oloproof.diagnosis.gold_context import Diagnosing, check_same_generator
+from oloproof.evaluation import Clock, Evaluation, Judging, Suite
 from oloproof.execution.host import AppHost
+from oloproof.execution.steps import CaseSteps
 from oloproof.identity.system import System
 from oloproof.ids import ulid
 from oloproof.installation import check_installation
@@ -21,7 +23,7 @@ from oloproof.settings.cases import CaseFileFacts, scan_cases
 from oloproof.settings.policy import Policy, load_policy
 from oloproof.settings.project import Project
 from oloproof.store.database import FILE, FOLDER, Database
-from oloproof.store.results import Results
+from oloproof.store.results import Outlines, Results
 from oloproof.store.runs import Runs
 
 RELEASE_POLICY = "release.yaml"
@@ -30,17 +32,18 @@ COMPARE_POLICY = "compare.yaml"
 
 @dataclass(frozen=True)
 class Store:
-    """An open store with its two halves."""
+    """An open store with its parts."""
 
     database: Database
     results: Results
     runs: Runs
+    outlines: Outlines
 
     @classmethod
     def open(cls, folder: Path) -> Store:
         """The store of the project in `folder`, made when it is not there."""
         database = Database(folder / FOLDER / FILE)
-        return cls(database, Results(database), Runs(database))
+        return cls(database, Results(database), Runs(database), Outlines(database))
 
 
 @contextmanager
@@ -53,10 +56,13 @@ def opened_store(folder: Path) -> Iterator[Store]:
 
 
 @contextmanager
-def hosted(project: Project, environment: dict[str, str] | None = None) -> Iterator[AppHost]:
-    """The project's app, being imported in the background; its workers end with the block."""
+def hosted(
+    project: Project, environment: Mapping[str, str] | None = None, named: Mapping[str, str] | None = None
+) -> Iterator[AppHost]:
+    """The project's app, being imported in the background; its workers end with the block. See `AppHost` for the
+    environments, which default to this process's own."""
     check_installation()
-    host = AppHost(project, dict(os.environ) if environment is None else environment)
+    host = AppHost(project, os.environ if environment is None else environment, named=named)
     try:
         # The figures will need it, and loading it takes about as long as a worker does to start.
         import_module("numpy")
@@ -80,24 +86,60 @@ def scan_suite(project: Project) -> CaseFileFacts:
     return scan_cases(project.dataset, config.evaluators, config.relevance_unit, shown=project.dataset_shown)
 
 
+def case_steps(host: AppHost, system: System, store: Store) -> CaseSteps:
+    """The steps of a host's cases, under the settings of `system`."""
+    config = host.project.config
+    return CaseSteps(
+        system,
+        store.results,
+        host.files(store.results),
+        time.time,
+        retries=config.execution.retries,
+        stale_is_error=config.identity.on_stale_index == "error",
+    )
+
+
 def evaluate(
     suite: Suite,
-    system: System,
     host: AppHost,
     store: Store,
     progress: Callable[[int, int], None],
+    judge: AppHost | None = None,
 ) -> Run:
-    """Evaluate a system on a suite, into a store."""
+    """Evaluate a host's system on a suite, into a store. `judge` runs the user's own evaluators, when that is not the
+    same host."""
+    steps = case_steps(host, host.system(store.outlines), store)
     evaluation = Evaluation(
         suite=suite,
-        system=system,
+        steps=steps,
+        judging=Judging(suite.evaluators, store.results, judge.ask if judge is not None else None),
+        ingredients=host.ingredients,
         runs=store.runs,
-        results=store.results,
         clock=system_clock(),
         commit=store.database.commit,
         progress=progress,
     )
     return evaluation.run(host.driver)
+
+
+def diagnosing(
+    run: Run, criterion: str, host: AppHost, store: Store, progress: Callable[[int, int], None] | None = None
+) -> Diagnosing:
+    """What diagnoses the failures of a criterion of a stored run, with the app that a host has at hand."""
+    now = host.system(store.outlines)
+    check_same_generator(run, now)
+    recorded = replace(now, top_k=run.system.top_k, token_budget=run.system.token_budget)
+    return Diagnosing(
+        run=run,
+        criterion=criterion,
+        steps=case_steps(host, recorded, store),
+        runs=store.runs,
+        results=store.results,
+        clock=system_clock(),
+        driver=host.driver(store.database.commit),
+        commit=store.database.commit,
+        progress=progress or (lambda done, total: None),
+    )
 
 
 def load_policies(given: Sequence[Path] | None, folder: Path, default: str) -> list[Policy]:

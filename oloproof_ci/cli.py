@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from oloproof import __version__
-from oloproof.cli import guarded
+from oloproof.cli import run_program
+
+PROGRAM = "oloproof-ci"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; gives its exit code, which for `preview` is the gate's."""
-    given = _parser().parse_args(sys.argv[1:] if arguments is None else arguments)
-    command: Callable[[argparse.Namespace], int] = given.command
-    return guarded(lambda: command(given), "oloproof-ci", given.traceback)
+    return run_program(
+        PROGRAM, lambda: _parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="oloproof-ci", description="Decide whether a change to a RAG system may merge."
+        prog=PROGRAM, description="Decide whether a change to a RAG system may merge."
     )
-    parser.add_argument("--version", action="version", version=f"oloproof-ci {__version__}")
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     preview = commands.add_parser(
         "preview",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from oloproof_ci.report import Report
 from oloproof_ci.sections.decisions import decisions_section
-from oloproof_ci.sections.failures import failures_section
+from oloproof_ci.sections.errors import errors_section
+from oloproof_ci.sections.failures import changes_section, new_failures_section
 from oloproof_ci.sections.headline import headline, warnings_section
-from oloproof_ci.sections.metrics import metrics_section
+from oloproof_ci.sections.metrics import metrics_section, slices_section
 from oloproof_ci.sections.provenance import provenance_section
 from oloproof_ci.sections.room import Room, rooms
 
@@ -17,8 +18,8 @@ MAX_BYTES = 60_000
 def comment(report: Report) -> str:
     """The comment, below MAX_BYTES of UTF-8 whatever is in the report.
 
-    Order: gate and reason, warnings, decisions, new failures and what else changed, implicated factors, metrics,
-    provenance. What does not fit is counted instead, least telling first.
+    Order: gate and reason, warnings, decisions, metrics, new failures, errored cases, what else changed, implicated
+    factors, slices, provenance. What does not fit is counted instead, least telling first.
     """
     text = ""
     for room in rooms():
@@ -33,8 +34,11 @@ def _comment(report: Report, room: Room) -> str:
         headline(report, room),
         warnings_section(report, room),
         decisions_section(report, room),
-        failures_section(report, room),
         metrics_section(report, room),
+        new_failures_section(report, room),
+        errors_section(report, room),
+        changes_section(report, room),
+        slices_section(report, room),
         provenance_section(report, room),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"

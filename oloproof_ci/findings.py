@@ -1,24 +1,33 @@
-"""What is known of the cases that broke: label, evidence from both runs, and what was answered."""
+"""What is known of the cases that broke: label, evidence from both runs, what was answered, and what errored."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
-from oloproof.diagnosis.labels import Label, Strength
+from oloproof.diagnosis.labels import Label, Outcome, Strength
 from oloproof.diagnosis.records import DiagnosedCase, Diagnosis
 from oloproof.evaluators.fields import find_field
 from oloproof.evaluators.relevance import RelevanceUnit, Unit, unit_positions
-from oloproof.records import Case, Execution
+from oloproof.records import Case, Execution, State
 from oloproof.report.case_text import fate
 from oloproof.run_records import CaseRow, EvaluatorRecord, Run
 from oloproof.settings.cases import case_from_json
+from oloproof.store.runs import Runs
 from oloproof.workplace import Store
-from oloproof_ci.report import Evidence, NewFailure, Place
+from oloproof_ci.report import ErroredCase, Errors, Evidence, NewFailure, Place
 
 #: How much of an answer the report keeps, in characters, and how many relevant units of a case it traces.
 MAX_ANSWER = 300
 MAX_EVIDENCE = 4
+#: How many errored cases the report names.
+MAX_ERRORED = 20
+#: How much of a commit's id names it.
+SHORT_SHA = 7
 _FATES = {"kept": "in context"}
 
 
@@ -46,7 +55,7 @@ def describe_new_failures(
     base: Recorded,
     head: Recorded,
     diagnosis: Diagnosis | None,
-    base_repeats: Mapping[str, str],
+    base_repeats: Mapping[str, Outcome],
     lines: Mapping[str, int],
 ) -> tuple[NewFailure, ...]:
     """The record of each new failure. `base_repeats` says what the base's repeat came to, `lines` where in the case
@@ -57,13 +66,17 @@ def describe_new_failures(
         case = head.case(case_id)
         before, after = base.execution(case_id), head.execution(case_id)
         verdict = _verdict(diagnosed)
+        head_repeat = diagnosed.control if diagnosed else None
+        base_repeat = base_repeats.get(case_id)
         found.append(
             NewFailure(
                 case_id=case_id,
                 label=verdict[0],
                 reason=verdict[1],
                 strength=verdict[2],
-                unstable=is_unstable(case_id, diagnosed, base_repeats),
+                unstable=head_repeat == "passed" or base_repeat == "failed",
+                head_repeat=head_repeat,
+                base_repeat=base_repeat,
                 top_k=after.top_k if after else 0,
                 evidence=tuple(_evidence(case, before, after, unit)),
                 expected=_expected(case, evaluator.definition),
@@ -73,12 +86,6 @@ def describe_new_failures(
             )
         )
     return tuple(found)
-
-
-def is_unstable(case_id: str, diagnosed: DiagnosedCase | None, base_repeats: Mapping[str, str]) -> bool:
-    """Whether a repeat contradicts the regression: the head passed when repeated, or the base failed."""
-    head_passed = diagnosed is not None and diagnosed.label is Label.UNSTABLE
-    return head_passed or base_repeats.get(case_id) == "failed"
 
 
 def _verdict(diagnosed: DiagnosedCase | None) -> tuple[Label, str, Strength]:
@@ -127,6 +134,60 @@ def _answer(execution: Execution | None, definition: Mapping[str, Any]) -> str |
 
 
 def _shortened(value: Any) -> str | None:
-    if not isinstance(value, str):
-        return None
-    return value if len(value) <= MAX_ANSWER else value[: MAX_ANSWER - 1] + "…"
+    return _cut(value) if isinstance(value, str) else None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_ANSWER else text[: MAX_ANSWER - 1] + "…"
+
+
+# ------------------------------------------------------------------------------------- errored cases
+
+_NEWLY_ERRORED_FIRST = ("passed", "failed", "missing", "errored", None)
+
+
+def find_errors(
+    runs: Runs, head: Run, base: Run | None, criteria: Sequence[str], cases: Callable[[], Iterable[Case]]
+) -> Errors:
+    """The cases of the head that gave no answer. `criteria` are those whose failures are reported; `cases` reads the
+    case file, for the lines."""
+    found = {
+        row.case_id: ErroredCase(
+            row.case_id, row.error.stage, row.error.kind, _cut(row.error.message), None, 0
+        )
+        for row in runs.rows(head.id)
+        if row.error is not None
+    }
+    if base is not None:
+        indexes = [index for name in criteria if (index := base.evaluator_index(name)) is not None]
+        for row in runs.rows(base.id, list(found)):
+            found[row.case_id] = replace(found[row.case_id], base=_came_to(row, indexes))
+    ordered = sorted(found.values(), key=lambda case: _NEWLY_ERRORED_FIRST.index(case.base))
+    shown = {case.case_id for case in ordered[:MAX_ERRORED]}
+    lines = {case.id: case.line for case in cases() if case.id in shown} if shown else {}
+    return Errors(
+        total=len(ordered),
+        newly=sum(case.base == "passed" for case in ordered),
+        cases=tuple(replace(case, line=lines.get(case.case_id, 0)) for case in ordered[:MAX_ERRORED]),
+    )
+
+
+def _came_to(row: CaseRow, indexes: Sequence[int]) -> Outcome | Literal["errored"]:
+    """What a case came to: it passes when it passes any of the criteria."""
+    if row.error is not None:
+        return "errored"
+    judged = [row.judgments[index] for index in indexes if row.judgments[index].state is State.OBSERVED]
+    if not judged:
+        return "missing"
+    return "passed" if any(judgment.passed for judgment in judged) else "failed"
+
+
+def without_worktree(text: str, sha: str) -> str:
+    """An error's text with the base's files named as git names them, `a1b2c3d:app.py`, and not by the temporary
+    worktree that they were read in."""
+    places = {tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir())}
+    folder = "|".join(re.escape(place) for place in sorted(places, key=len, reverse=True))
+    shown = sha[:SHORT_SHA]
+    return re.sub(
+        rf"(?:{folder})/oloproof-base-\w+/base(/?)", lambda found: shown + (":" if found[1] else ""), text
+    )

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +58,8 @@ class Repository:
 
     def is_dirty(self) -> bool:
         """Whether the work tree holds anything that the head commit does not, untracked files included."""
-        return bool(self._output("status", "--porcelain", "--untracked-files=normal").strip())
+        lines = self._output("status", "--porcelain", "--untracked-files=all").splitlines()
+        return any(not (line.startswith("??") and "__pycache__/" in line) for line in lines)
 
     def files(self, name: str) -> list[str]:
         """The files of that name, tracked or not ignored, as paths relative to the root."""
@@ -153,10 +154,42 @@ class Repository:
         return done.stdout
 
 
+#: Variables that tie git to one repository or index, as they are set inside hooks (`git rev-parse --local-env-vars`).
+LOCAL_VARIABLES = frozenset(
+    {
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_CONFIG",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_CONFIG_COUNT",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_GRAFT_FILE",
+        "GIT_INDEX_FILE",
+        "GIT_NO_REPLACE_OBJECTS",
+        "GIT_REPLACE_REF_BASE",
+        "GIT_PREFIX",
+        "GIT_SHALLOW_FILE",
+        "GIT_COMMON_DIR",
+        "GIT_INTERNAL_SUPER_PREFIX",
+    }
+)
+
+
+def without_local_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which git finds its repository by the folder alone.
+
+    A hook sets GIT_INDEX_FILE; a worktree added under it would be written into the user's own index.
+    """
+    return {name: value for name, value in environment.items() if name not in LOCAL_VARIABLES}
+
+
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             ["git", "-C", str(folder), *arguments],
+            env=without_local_variables(os.environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

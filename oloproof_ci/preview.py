@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from oloproof.canonical import content_id
 from oloproof.comparison import Comparison, Flips, compare_runs
 from oloproof.decisions.deciding import check_policies, decide_comparison, decide_run
 from oloproof.decisions.gate import at_least_warn, unfinished
 from oloproof.decisions.records import Gate
 from oloproof.diagnosis.factors import implicated_factors
-from oloproof.diagnosis.gold_context import Diagnosing
+from oloproof.diagnosis.labels import Outcome
 from oloproof.diagnosis.records import Diagnosis
 from oloproof.errors import ConfigurationError, OloproofError, UnfinishedError
-from oloproof.evaluation import Suite
+from oloproof.evaluation import Suite, evaluator_records
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
+from oloproof.report.run_text import stale_sentence
 from oloproof.run_records import Run
 from oloproof.settings.cases import iter_cases
 from oloproof.settings.policy import NewFailuresRule, Policy
 from oloproof.settings.project import Project, load_project
-from oloproof.workplace import Store, evaluate, hosted, scan_suite, system_clock
-from oloproof_ci.findings import Recorded, describe_new_failures
-from oloproof_ci.git import Base, Repository
-from oloproof_ci.report import REPORT_VERSION, CriterionFailures, Report, Side, Warning
+from oloproof.workplace import (
+    Store,
+    diagnosing,
+    evaluate,
+    hosted,
+    scan_suite,
+    system_clock,
+)
+from oloproof_ci.findings import Recorded, describe_new_failures, find_errors, without_worktree
+from oloproof_ci.git import Base, Repository, without_local_variables
+from oloproof_ci.places import CheckoutPlace
+from oloproof_ci.report import REPORT_VERSION, Commit, CriterionFailures, Report, Side, Warning
 
 
 class Watch(Protocol):
@@ -63,23 +74,29 @@ class Preview:
         self._project = project
         self._policies = policies
         self._watch = watch
+        self._dirty = False
 
     def report(self, wanted_base: str | None) -> Report:
         """Measure both sides. Raises ConfigurationError when the head cannot be measured as it is written; a base
         that cannot be measured is an outcome of its own."""
         base = self._repository.base(wanted_base)
+        self._dirty = self._repository.is_dirty()
         project = self._project
         inside = self._repository.inside(project.root)
-        with hosted(project) as host, self._repository.worktree(base.sha) as tree:
-            place = tree / inside / project.path.name
+        environment = without_local_variables(os.environ)
+        with hosted(project, environment) as host, self._repository.worktree(base.sha) as tree:
             facts = scan_suite(project)
-            with _base_host(place) as (base_host, base_problem):
-                system = host.system()
-                suite = Suite.of(project, facts, system.name)
-                check_policies(self._policies, suite.evaluator_records(), ("run", "pair"))
+            name = host.check()
+            check_policies(self._policies, evaluator_records(project.config.evaluators), ("run", "pair"))
+            place = CheckoutPlace(self._repository.root, tree)
+            with _base_host(tree / inside / project.path.name, place, environment, host) as (
+                base_host,
+                problem,
+            ):
                 store = Store.open(project.root)
                 try:
-                    return self._measure(suite, host, base, base_host, base_problem, store)
+                    suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
+                    return self._measure(suite, host, base, base_host, problem, store)
                 finally:
                     store.database.close()
 
@@ -92,18 +109,21 @@ class Preview:
         base_problem: Baseline | None,
         store: Store,
     ) -> Report:
-        baseline = base_problem or self._evaluate_base(suite, base_host, base, store)
-        run = evaluate(suite, host.system(), host, store, self._watch("head"))
+        baseline = base_problem or self._evaluate_base(suite, base_host, base, store, host)
+        run = evaluate(suite, host, store, self._watch("head"))
         head = Measured(host, run)
         if baseline.measured is None:
             gate = self._gate_without_base(run, store, baseline)
-            return self._report(suite, head, base, None, gate, None, (), ())
+            return self._report(store, suite, head, base, None, gate, None, (), _warnings(run, None))
         return self._compared(suite, head, base, baseline.measured, store)
 
-    def _evaluate_base(self, suite: Suite, host: AppHost | None, base: Base, store: Store) -> Baseline:
+    def _evaluate_base(
+        self, suite: Suite, host: AppHost | None, base: Base, store: Store, judge: AppHost
+    ) -> Baseline:
+        """The base's run, judged by the head's evaluators."""
         assert host is not None
         try:
-            run = evaluate(suite, host.system(), host, store, self._watch(f"base {base.sha[:7]}"))
+            run = evaluate(suite, host, store, self._watch(f"base {base.sha[:7]}"), judge)
         except (ConfigurationError, UnfinishedError) as error:
             store.database.commit()
             return Baseline(None, "baseline_failed", str(error))
@@ -141,9 +161,11 @@ class Preview:
             unstable=unstable,
         )
         record = {"comparison": to_json(comparison), "gate": to_json(gate)}
-        store.runs.put_document(comparison.id, "comparison", system_clock().seconds(), record)
+        store.runs.put_document(
+            _comparison_id(comparison, gate), "comparison", system_clock().seconds(), record
+        )
         warnings = _warnings(head.run, baseline.run)
-        return self._report(suite, head, base, baseline, gate, comparison, tuple(found), warnings)
+        return self._report(store, suite, head, base, baseline, gate, comparison, tuple(found), warnings)
 
     def _criteria(self, suite: Suite) -> list[str]:
         """Whose new failures are reported: those that a rule counts, else the one the configuration names, else the
@@ -158,7 +180,7 @@ class Preview:
             named.append(self._project.config.diagnosis.criterion)
         if named:
             return list(dict.fromkeys(named))
-        pass_fail = [e for e in suite.evaluator_records() if e.kind == "pass_fail"]
+        pass_fail = [e for e in evaluator_records(suite.evaluators) if e.kind == "pass_fail"]
         first = next((e for e in pass_fail if e.reads == "answer"), next(iter(pass_fail), None))
         return [] if first is None else [first.criterion]
 
@@ -175,12 +197,11 @@ class Preview:
     ) -> CriterionFailures:
         chosen = _sample(flips.new_failures, self._project.config.diagnosis.max_cases)
         diagnosis: Diagnosis | None = None
-        base_repeats: Mapping[str, str] = {}
+        base_repeats: Mapping[str, Outcome] = {}
         if chosen:
-            diagnosing = _diagnosing(head, flips.criterion, store)
-            diagnosis = diagnosing.diagnose(chosen)
+            diagnosis = diagnosing(head.run, flips.criterion, head.host, store).diagnose(chosen)
             store.runs.put_document(diagnosis.id, "diagnosis", system_clock().seconds(), to_json(diagnosis))
-            base_repeats = _diagnosing(base, flips.criterion, store).repeat(chosen)
+            base_repeats = diagnosing(base.run, flips.criterion, base.host, store).repeat(chosen)
         index = head.run.evaluator_index(flips.criterion)
         assert index is not None
         cases = describe_new_failures(
@@ -207,6 +228,7 @@ class Preview:
 
     def _report(
         self,
+        store: Store,
         suite: Suite,
         head: Measured,
         base: Base,
@@ -216,24 +238,35 @@ class Preview:
         failures: tuple[CriterionFailures, ...],
         warnings: tuple[Warning, ...],
     ) -> Report:
+        errors = find_errors(
+            store.runs,
+            head.run,
+            None if baseline is None else baseline.run,
+            self._criteria(suite),
+            lambda: iter_cases(suite.facts),
+        )
         return Report(
             version=REPORT_VERSION,
             project=suite.project,
             config=suite.config,
             dataset=suite.facts.shown,
             policies=tuple(str(policy.path) for policy in self._policies),
-            gate=gate,
-            head=_side(head.run, self._repository.head(), "work tree", self._repository.is_dirty()),
+            gate=replace(gate, detail=without_worktree(gate.detail, base.sha)),
+            head=_side(head.run, self._repository.head(), "work tree", self._dirty),
+            base_commit=Commit(base.ref, base.sha),
             base=None if baseline is None else _side(baseline.run, base.sha, base.ref, False),
-            comparison_id=None if comparison is None else comparison.id,
+            comparison_id=None if comparison is None else _comparison_id(comparison, gate),
             comparison=comparison,
             failures=failures,
+            errors=errors,
             warnings=warnings,
         )
 
 
 @contextmanager
-def _base_host(config: Path) -> Iterator[tuple[AppHost | None, Baseline | None]]:
+def _base_host(
+    config: Path, place: CheckoutPlace, environment: Mapping[str, str], head: AppHost
+) -> Iterator[tuple[AppHost | None, Baseline | None]]:
     """The base's app, or why there is none to measure."""
     if not config.exists():
         yield None, Baseline(None, "baseline_absent", f"there is no {config.name} at its place in the base")
@@ -243,21 +276,29 @@ def _base_host(config: Path) -> Iterator[tuple[AppHost | None, Baseline | None]]
     except OloproofError as error:
         yield None, Baseline(None, "baseline_failed", str(error))
         return
-    with hosted(project) as host:
-        yield host, None
+    with hosted(project, place.environment(environment, head), named=environment) as host:
+        yield host, _not_the_base(host, place)
 
 
-def _diagnosing(side: Measured, criterion: str, store: Store) -> Diagnosing:
-    return Diagnosing(
-        run=side.run,
-        criterion=criterion,
-        system=side.host.system(),
-        runs=store.runs,
-        results=store.results,
-        clock=system_clock(),
-        driver=side.host.driver(store.database.commit),
-        commit=store.database.commit,
+def _not_the_base(host: AppHost, place: CheckoutPlace) -> Baseline | None:
+    """A failed baseline when the base's app imports modules of the head, which would be measured as its own."""
+    try:
+        foreign = [path for path in host.modules.values() if place.is_the_heads(path)]
+    except OloproofError as error:
+        return Baseline(None, "baseline_failed", str(error))
+    if not foreign:
+        return None
+    return Baseline(
+        None,
+        "baseline_failed",
+        f"the base's app imports {foreign[0]}, which is the head's file; make the path to it relative, or import it "
+        "from the configuration's folder",
     )
+
+
+def _comparison_id(comparison: Comparison, gate: Gate) -> str:
+    """The id under which a comparison is stored: it names what was found and what was decided on it."""
+    return content_id({"comparison": to_json(comparison), "gate": to_json(gate)})
 
 
 def _sample(case_ids: Sequence[str], limit: int) -> tuple[str, ...]:
@@ -269,16 +310,22 @@ def _sample(case_ids: Sequence[str], limit: int) -> tuple[str, ...]:
     return tuple(name for name in case_ids if name in chosen)
 
 
-def _warnings(head: Run, base: Run) -> tuple[Warning, ...]:
+def _warnings(head: Run, base: Run | None) -> tuple[Warning, ...]:
+    """What a reader must know of the runs' retrievals."""
+    warnings = []
+    if head.stale is not None:
+        warnings.append(Warning("stale_index", stale_sentence(head) + "."))
+    if base is None:
+        return tuple(warnings)
     ran = base.cache.retrieve.miss
     then, now = base.system.index_version, head.system.index_version
-    if not ran or then == now:
-        return ()
-    text = (
-        f"{ran} base retrievals ran now under index_version {then}, while the head's is {now}: if the index has been "
-        "replaced, they may not show what the base retrieved"
-    )
-    return (Warning("base_index_version", text),)
+    if ran and then != now:
+        text = (
+            f"{ran} base retrievals ran now under index_version {then}, while the head's is {now}: if the index has "
+            "been replaced, they may not show what the base retrieved."
+        )
+        warnings.append(Warning("base_index_version", text))
+    return tuple(warnings)
 
 
 def _side(run: Run, sha: str, ref: str, dirty: bool) -> Side:

@@ -6,9 +6,12 @@ import argparse
 import json
 import os
 import sys
+import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+from oloproof.cli.output import emit, emit_record
 from oloproof.cli.progress import Progress
 from oloproof.errors import ConfigurationError
 from oloproof.jsonform import to_json
@@ -21,35 +24,44 @@ from oloproof_ci.git import Repository
 from oloproof_ci.preview import Preview
 
 CONFIG = "oloproof.yaml"
+#: What a preview writes.
+COMMENT, REPORT = "comment.md", "report.json"
 
 
 def command(given: argparse.Namespace) -> int:
-    repository = Repository(given.config.absolute().parent if given.config else Path.cwd())
-    config = given.config or _find_config(repository.root)
+    if given.out:
+        _discard(given.out)
+    config = given.config or _find_config()
+    out = given.out or _folder(config) / FOLDER / "preview"
+    _discard(out)
     project = load_project(config)
+    repository = Repository(project.root)
     policies = _policies(given, config.parent)
     watch = _Watch()
     try:
         report = Preview(repository, project, policies, watch).report(given.base)
     finally:
         watch.clear()
-    text = comment(report)
-    record = json.dumps(to_json(report), indent=2, ensure_ascii=False) + "\n"
-    out = given.out or project.root / FOLDER / "preview"
-    _write(out, "comment.md", text)
-    _write(out, "report.json", record)
-    print(record if given.json else text, end="" if given.json or text.endswith("\n") else "\n")
-    sys.stdout.flush()
-    print(f"Wrote {_shown(out / 'comment.md')} and {_shown(out / 'report.json')}", file=sys.stderr)
+    text, record = comment(report), to_json(report)
+    _write(out, COMMENT, text)
+    _write(out, REPORT, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    if given.json:
+        emit_record(record)
+    else:
+        emit(text.removesuffix("\n"))
+    if sys.stderr is not None:
+        with suppress(OSError):  # whoever reads the messages may have left as well
+            print(f"Wrote {_shown(out / COMMENT)} and {_shown(out / REPORT)}", file=sys.stderr)
     return report.gate.exit_code
 
 
-def _find_config(root: Path) -> Path:
+def _find_config() -> Path:
     """oloproof.yaml in the current folder, else the only one that git knows in the repository."""
     here = Path(CONFIG)
     if here.exists():
         return here
-    found = Repository(root).files(CONFIG)
+    repository = Repository(Path.cwd())
+    root, found = repository.root, repository.files(CONFIG)
     if len(found) == 1:
         return Path(os.path.relpath(root / found[0]))
     if not found:
@@ -68,14 +80,33 @@ def _policies(given: argparse.Namespace, folder: Path) -> list[Policy]:
     return [load_policy(path) for path in paths if path.exists()]
 
 
+def _folder(config: Path) -> Path:
+    """The folder that a configuration stands in, or that was named in its place."""
+    return config.absolute() if config.is_dir() else config.absolute().parent
+
+
+def _discard(folder: Path) -> None:
+    """Remove what an earlier preview wrote: should this one fail, nobody may take that for its result."""
+    for name in (COMMENT, REPORT):
+        target = folder / name
+        try:
+            target.unlink(missing_ok=True)
+        except OSError as error:
+            raise ConfigurationError(f"{target}: cannot be replaced ({error.strerror or error})") from None
+
+
 def _write(folder: Path, name: str, text: str) -> None:
-    """Write a file whole: it is there with all its text, or the one before is."""
+    """Write a file whole: it is there with all its text, or not at all."""
     target = folder / name
+    draft = folder / f".{name}.{uuid.uuid4().hex}.new"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f".{name}.new"
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(target)
+        try:
+            # A lone surrogate, which JSON can hold and UTF-8 cannot, is written as JSON escapes it.
+            draft.write_text(text, encoding="utf-8", errors="backslashreplace")
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigurationError(f"{target}: cannot be written ({error.strerror or error})") from None
 

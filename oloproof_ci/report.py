@@ -6,16 +6,25 @@ A frozen record with a JSON form; rendering it needs nothing else.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from oloproof.comparison import Comparison
 from oloproof.decisions.records import Gate
 from oloproof.diagnosis.factors import Factor
-from oloproof.diagnosis.labels import Label, Strength
+from oloproof.diagnosis.labels import Label, Outcome, Strength
 from oloproof.identity.system import System
 from oloproof.records import Metric
 from oloproof.run_records import CacheCounts
 
 REPORT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit, and what the user calls it."""
+
+    ref: str
+    sha: str
 
 
 @dataclass(frozen=True)
@@ -63,8 +72,9 @@ class Evidence:
 class NewFailure:
     """A case that passed in the base and fails in the head.
 
-    `label` is NOT_DIAGNOSED with reason `over_budget` when more cases failed than are diagnosed. `unstable` is true
-    when a repeat of the head passed or a repeat of the base failed. `expected`, `base_answer` and `head_answer` are
+    `label` is NOT_DIAGNOSED with reason `over_budget` when more cases failed than are diagnosed. `head_repeat` and
+    `base_repeat` say what an unchanged repeat came to, None where there was none; `unstable` is true when the head's
+    passed or the base's failed. `expected`, `base_answer` and `head_answer` are
     the texts that the criterion read, shortened; None where there was none. `line` is the case's line in the case file.
     """
 
@@ -73,6 +83,8 @@ class NewFailure:
     reason: str
     strength: Strength
     unstable: bool
+    head_repeat: Outcome | None
+    base_repeat: Outcome | None
     top_k: int
     evidence: tuple[Evidence, ...]
     expected: str | None
@@ -96,6 +108,34 @@ class CriterionFailures:
 
 
 @dataclass(frozen=True)
+class ErroredCase:
+    """A case that gave no answer in the head: the stage and what happened there, as StageError says it, the message
+    shortened.
+
+    `base` says what the case came to in the base: passed when it passed any of the criteria whose failures are
+    reported, else failed, or missing when none of them was judged, or errored; None when there is no base. `line` is
+    the case's line in the case file.
+    """
+
+    case_id: str
+    stage: str
+    kind: str
+    message: str
+    base: Outcome | Literal["errored"] | None
+    line: int
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The head's errored cases: how many there are, how many of those passed in the base, and the first of them, those
+    that passed in the base before the others."""
+
+    total: int
+    newly: int
+    cases: tuple[ErroredCase, ...]
+
+
+@dataclass(frozen=True)
 class Warning:
     """Something a reader must know before trusting the figures: a code, and one sentence."""
 
@@ -106,8 +146,8 @@ class Warning:
 @dataclass(frozen=True)
 class Report:
     """One pull request, measured. `base` and `comparison` are None when there is no baseline; `gate.reason` then says
-    why. `policies` are the files whose rules were decided, `dataset` the head's case file, both as the user named
-    them."""
+    why, and `base_commit` which commit it would have been. `policies` are the files whose rules were decided, `dataset`
+    the head's case file, both as the user named them."""
 
     version: int
     project: str
@@ -116,8 +156,10 @@ class Report:
     policies: tuple[str, ...]
     gate: Gate
     head: Side
+    base_commit: Commit
     base: Side | None
     comparison_id: str | None
     comparison: Comparison | None
     failures: tuple[CriterionFailures, ...]
+    errors: Errors
     warnings: tuple[Warning, ...]

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from oloproof.errors import EXIT_UNFINISHED, OloproofError
+from oloproof.errors import EXIT_OK, EXIT_UNFINISHED, OloproofError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; gives its exit code. No traceback reaches the user unless --traceback asks for it."""
-    from oloproof.cli.arguments import parse
-    from oloproof.cli.output import flush, speak_utf8
 
-    speak_utf8()
-    try:
-        given = parse(sys.argv[1:] if arguments is None else arguments)
-    finally:
-        flush()  # --help prints, and may be read by a pager that is closed
-    return guarded(lambda: given.command(given), "oloproof", given.traceback)
+    def parse() -> Namespace:
+        from oloproof.cli.arguments import parse
+
+        return parse(sys.argv[1:] if arguments is None else arguments)
+
+    return run_program("oloproof", parse)
+
+
+def run_program(name: str, parse: Callable[[], Namespace]) -> int:
+    """Parse a command line and run its command, a function of what was parsed; gives the exit code."""
+    from oloproof.cli.output import flush
+
+    parsed: list[Namespace] = []
+
+    def parse_and_print() -> int:
+        try:
+            parsed.append(parse())
+        finally:
+            flush()  # --help prints, and may be read by a pager that is closed
+        return EXIT_OK
+
+    failed = guarded(parse_and_print, name, False)
+    if failed:
+        return failed
+    (given,) = parsed
+    return guarded(lambda: int(given.command(given)), name, given.traceback)
 
 
 def guarded(command: Callable[[], int], program: str, traceback: bool) -> int:
@@ -30,6 +50,7 @@ def guarded(command: Callable[[], int], program: str, traceback: bool) -> int:
     from oloproof.cli.output import complain, flush, speak_utf8
 
     speak_utf8()
+    occupy_standard_descriptors()
     raised: BaseException
     try:
         with _ended_gently():
@@ -51,6 +72,15 @@ def guarded(command: Callable[[], int], program: str, traceback: bool) -> int:
         message = f"{''.join(format_exception(raised))}{message}"
     complain(program, message)
     return code
+
+
+def occupy_standard_descriptors() -> None:
+    """Open the null device where one of the descriptors 0 to 2 is closed, lest a pipe of ours gets its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
 
 
 @contextmanager

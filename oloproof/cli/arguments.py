@@ -54,6 +54,14 @@ def _parser() -> argparse.ArgumentParser:
     gate = _command(commands, "gate", "decide a policy on a stored run")
     gate.add_argument("id", metavar="RUN", help="a run: its id, any unique prefix, latest, or latest~1")
     _add_policy(gate, "policy file with rules on one run (default: release.yaml beside the configuration)")
+
+    identity = _command(
+        commands, "identity", "show what stored results depend on, and what has changed since a run"
+    )
+    identity.add_argument("--stage", choices=["retrieve", "generate", "count_tokens"], help="one stage only")
+    identity.add_argument(
+        "--diff", metavar="RUN", help="what differs from a run, and what therefore runs again"
+    )
     return parser
 
 

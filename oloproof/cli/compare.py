@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
+from oloproof.canonical import content_id
 from oloproof.cli.output import emit, emit_record
 from oloproof.cli.stored import existing_store
 from oloproof.comparison import Comparison, compare_runs
@@ -21,6 +22,11 @@ def command(given: argparse.Namespace) -> int:
         candidate, baseline = store.runs.find_run(given.candidate), store.runs.find_run(given.baseline)
         if candidate.id == baseline.id:
             raise ConfigurationError(f"{candidate.id} cannot be its own baseline; name two runs")
+        for run in (candidate, baseline):
+            if run.parent is not None:
+                raise ConfigurationError(
+                    f"{run.id} is the {run.kind} run of a diagnosis of {run.parent}; compare runs of whole suites"
+                )
         check_policies(policies, candidate.evaluators, ("run", "pair"))
 
         def compare(confidence: float) -> Comparison:
@@ -32,9 +38,10 @@ def command(given: argparse.Namespace) -> int:
             comparison, candidate, baseline, policies, compare, rows=lambda: store.runs.rows(candidate.id)
         )
         record = {"comparison": to_json(comparison), "gate": to_json(gate)}
-        store.runs.put_document(comparison.id, "comparison", time.time(), record)
+        identity = content_id(record)
+        store.runs.put_document(identity, "comparison", time.time(), record)
     if given.json:
-        emit_record({"id": comparison.id, **record})
+        emit_record({"id": identity, **record})
     else:
-        emit(comparison_text(comparison, gate))
+        emit(comparison_text(identity, comparison, gate))
     return gate.exit_code

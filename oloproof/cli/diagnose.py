@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import time
 
 from oloproof.cli.output import emit, emit_record
 from oloproof.cli.progress import Progress
 from oloproof.cli.stored import existing_store
-from oloproof.diagnosis.gold_context import Diagnosing
 from oloproof.diagnosis.records import Diagnosis
 from oloproof.errors import ConfigurationError
 from oloproof.execution.host import AppHost
@@ -15,7 +15,7 @@ from oloproof.jsonform import to_json
 from oloproof.report.diagnosis_text import diagnosis_text
 from oloproof.run_records import Run
 from oloproof.settings.project import load_project
-from oloproof.workplace import Store, hosted, system_clock
+from oloproof.workplace import Store, diagnosing, hosted
 
 
 def command(given: argparse.Namespace) -> int:
@@ -37,25 +37,17 @@ def command(given: argparse.Namespace) -> int:
 
 
 def _diagnose(run: Run, criterion: str, host: AppHost, store: Store, progress: Progress) -> Diagnosis:
-    clock = system_clock()
-    diagnosing = Diagnosing(
-        run=run,
-        criterion=criterion,
-        system=host.system(),
-        runs=store.runs,
-        results=store.results,
-        clock=clock,
-        driver=host.driver(store.database.commit),
-        commit=store.database.commit,
-        progress=progress,
-    )
-    diagnosis = diagnosing.diagnose()
-    store.runs.put_document(diagnosis.id, "diagnosis", clock.seconds(), to_json(diagnosis))
+    diagnosis = diagnosing(run, criterion, host, store, progress).diagnose()
+    store.runs.put_document(diagnosis.id, "diagnosis", time.time(), to_json(diagnosis))
     return diagnosis
 
 
 def _check_criterion(run: Run, criterion: str) -> None:
     """Refuse what a gold context cannot tell anything of."""
+    if run.parent is not None:
+        raise ConfigurationError(
+            f"{run.id} is the {run.kind} run of a diagnosis; diagnose {run.parent} itself"
+        )
     index = run.evaluator_index(criterion)
     if index is not None and run.evaluators[index].reads == "retrieval":
         known = [e.criterion for e in run.evaluators if e.kind == "pass_fail" and e.reads == "answer"]

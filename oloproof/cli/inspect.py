@@ -14,10 +14,8 @@ from oloproof.decisions.deciding import check_policies, decide_run
 from oloproof.decisions.records import Gate
 from oloproof.diagnosis.records import Diagnosis
 from oloproof.errors import ConfigurationError
-from oloproof.execution.assembly import kept_within_budget
-from oloproof.identity.system import Identities
 from oloproof.jsonform import from_json, to_json
-from oloproof.records import Case, Execution
+from oloproof.records import Execution
 from oloproof.report.case_text import CaseView, case_lines, case_text, fate
 from oloproof.report.comparison_text import comparison_text
 from oloproof.report.diagnosis_text import diagnosed_case_line
@@ -100,8 +98,10 @@ def _case(given: argparse.Namespace, store: Store, run: Run) -> tuple[str, Any]:
     if row.execution is not None:
         execution = store.results.executions([row.execution]).get(row.execution)
     else:
-        execution = _before_error(store, run, case, row)
+        execution = _before_error(store, run, row)
     passages = (*execution.candidates, *execution.context) if execution else ()
+    if row.execution is not None and not row.log:  # a hit printed when it was made
+        row = row._replace(log=store.results.printed(row.execution))
     view = CaseView(row, case, execution, store.results.texts(c.text_id for c in passages))
     record = {**_row_json(row), "case": case.to_json()}
     if execution is not None:
@@ -120,21 +120,12 @@ def _case(given: argparse.Namespace, store: Store, run: Run) -> tuple[str, Any]:
     return case_text(run, view), record
 
 
-def _before_error(store: Store, run: Run, case: Case, row: CaseRow) -> Execution | None:
+def _before_error(store: Store, run: Run, row: CaseRow) -> Execution | None:
     """What is recorded of a case in which a stage after `retrieve` failed."""
-    if row.error is None or row.error.stage == "retrieve" or run.parent is not None:
-        return None
-    identities = Identities(run.system)
-    found = store.results.retrieval(identities.retrieval(case))
+    found = None if row.retrieval is None else store.results.retrieval(row.retrieval)
     if found is None:
         return None
-    first = found.candidates[: run.system.top_k]
-    kept = 0
-    if row.error.stage == "generate":
-        names = [identities.token_count(candidate) for candidate in first]
-        counts = store.results.token_counts(names)
-        kept = kept_within_budget([counts.get(name, 0) for name in names], run.system.token_budget)
-    return Execution(b"", found.candidates, run.system.top_k, kept, None, row.error)
+    return Execution(b"", found.candidates, run.system.top_k, row.kept, None, row.error)
 
 
 def _row_json(row: CaseRow) -> dict[str, Any]:
@@ -145,6 +136,7 @@ def _row_json(row: CaseRow) -> dict[str, Any]:
         "error": None if row.error is None else row.error._asdict(),
         "seconds": dict(row.seconds),
         "log": row.log,
+        "attempts": [attempt._asdict() for attempt in row.attempts],
     }
 
 
@@ -162,7 +154,7 @@ def _comparison(given: argparse.Namespace, identity: str, record: Any) -> tuple[
     if given.case:
         raise ConfigurationError("--case shows a case of a run or a diagnosis; name one of the compared runs")
     comparison = from_json(Comparison, json.dumps(record["comparison"]))
-    return comparison_text(comparison, from_json(Gate, json.dumps(record["gate"]))), {
+    return comparison_text(identity, comparison, from_json(Gate, json.dumps(record["gate"]))), {
         "id": identity,
         **record,
     }

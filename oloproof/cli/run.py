@@ -8,7 +8,7 @@ from typing import Any
 from oloproof.cli.output import emit, emit_record
 from oloproof.cli.progress import Progress
 from oloproof.decisions.deciding import check_policies, decide_run
-from oloproof.evaluation import Suite
+from oloproof.evaluation import Suite, evaluator_records
 from oloproof.jsonform import to_json
 from oloproof.report.run_text import run_text
 from oloproof.settings.project import load_project
@@ -34,12 +34,12 @@ def _run(given: argparse.Namespace, progress: Progress) -> tuple[Any, str, int]:
         policies = load_policies(given.policy, given.config.parent, RELEASE_POLICY)
         facts = scan_suite(project)
         progress.say(f"importing {project.config.system.rag.object}")
-        system = host.system()
-        suite = Suite.of(project, facts, system.name)
-        check_policies(policies, suite.evaluator_records(), ("run",))
+        name = host.check()
+        check_policies(policies, evaluator_records(project.config.evaluators), ("run",))
         progress.say(f"0 of {facts.cases} cases")
         with opened_store(project.root) as store:
-            run = evaluate(suite, system, host, store, progress)
+            suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
+            run = evaluate(suite, host, store, progress)
             gate = decide_run(run, policies, lambda: store.runs.rows(run.id))
             text = "" if given.json else run_text(run, gate, lambda: store.runs.rows(run.id))
     return {"run": to_json(run), "gate": to_json(gate)}, text, gate.exit_code

@@ -17,11 +17,11 @@ from oloproof.diagnosis.labels import (
 )
 from oloproof.diagnosis.records import DiagnosedCase, Diagnosis
 from oloproof.errors import ConfigurationError
-from oloproof.evaluation import Clock, Judging
+from oloproof.evaluation import Clock, Judged, Judging
 from oloproof.evaluators import AnyEvaluator
 from oloproof.evaluators.relevance import RelevanceUnit
 from oloproof.execution.driver import Driver
-from oloproof.execution.steps import CaseSteps, Steps
+from oloproof.execution.steps import CaseSteps, Steps, StepsTo
 from oloproof.identity.system import System
 from oloproof.measurement.metrics import MetricSum
 from oloproof.records import Candidate, Case, Execution, Judgment
@@ -46,11 +46,11 @@ class Diagnosing:
 
     run: Run
     criterion: str
-    system: System
+    steps: CaseSteps
     runs: Runs
     results: Results
     clock: Clock
-    driver: Driver[Any]
+    driver: Driver
     commit: Callable[[], None]
     progress: Callable[[int, int], None] = lambda done, total: None
 
@@ -66,11 +66,6 @@ class Diagnosing:
         self._record = self.run.evaluators[index]
         self._evaluator = evaluator_from(self._record.definition)
         self._unit: RelevanceUnit = "chunk" if self.run.relevance_unit == "chunk" else "document"
-        check_same_generator(self.run, self.system)
-        recorded = replace(
-            self.system, top_k=self.run.system.top_k, token_budget=self.run.system.token_budget
-        )
-        self._steps = CaseSteps(recorded, self.results, self.clock.seconds)
 
     def diagnose(self, only: Sequence[str] | None = None) -> Diagnosis:
         """Diagnose the failed cases of the criterion, all or `only` those named; gives the stored diagnosis."""
@@ -150,10 +145,15 @@ class Diagnosing:
         passages = [
             (Candidate(p.doc_id, p.chunk_id, 1.0, name), p.text) for p, name in zip(gold, ids, strict=True)
         ]
-        return self._steps.given_context(failed.case, passages)
+        return self.steps.given_context(failed.case, passages)
 
     def _unchanged(self, failed: RecordedCase, salt: bytes) -> Steps:
-        return self._steps.repeat(failed.case, failed.execution, salt)
+        return self.steps.repeat(failed.case, failed.execution, salt)
+
+    def _judged(self, case: Case, steps: Steps, judging: Judging) -> StepsTo[Judged]:
+        execution = yield from steps
+        judgments = yield from judging.judge(case, execution)
+        return execution, judgments
 
     def _child(
         self, kind: str, selected: Sequence[RecordedCase], steps: Callable[[RecordedCase, bytes], Steps]
@@ -169,9 +169,11 @@ class Diagnosing:
         rows: list[tuple[CaseRow, Case]] = []
         errored = 0
         stage_seconds = 0.0
-        work = ((entry, steps(entry[1], run_id.encode())) for entry in enumerate(selected))
-        for (position, failed), execution in self.driver.run(work):
-            (judgment,) = judging.judge(failed.case, execution)
+        work = (
+            ((position, recorded), self._judged(recorded.case, steps(recorded, run_id.encode()), judging))
+            for position, recorded in enumerate(selected)
+        )
+        for (position, failed), (execution, (judgment,)) in self.driver.run(work):
             total.add(judgment, True)
             outcomes[failed.case.id] = judgment
             errored += execution.error is not None
@@ -209,8 +211,9 @@ def evaluator_from(definition: Any) -> Any:
     """The evaluator that a run's record describes."""
     from pydantic import TypeAdapter
 
-    settings = {key: value for key, value in definition.items() if key != "code_version"}
-    return TypeAdapter(AnyEvaluator).validate_python(settings)
+    settings = {key: value for key, value in definition.items() if key not in ("code_version", "code")}
+    evaluator: Any = TypeAdapter(AnyEvaluator).validate_python(settings)
+    return evaluator.with_code(definition["code"]) if "code" in definition else evaluator
 
 
 def check_same_generator(run: Run, system: System) -> None:
@@ -240,6 +243,9 @@ def _row(position: int, case: Case, execution: Execution, judgment: Judgment) ->
         error=execution.error,
         seconds=execution.seconds,
         log=execution.log,
+        attempts=execution.attempts,
+        retrieval=execution.retrieval if execution.error else None,
+        kept=execution.kept if execution.error else 0,
     )
 
 

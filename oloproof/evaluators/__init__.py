@@ -8,12 +8,13 @@ from pydantic import Field
 
 from oloproof.evaluators.base import Evaluator
 from oloproof.evaluators.citations import CitationValidity
+from oloproof.evaluators.python import PythonEvaluator
 from oloproof.evaluators.ranking import HitRate, Mrr, Ndcg, RankingEvaluator, Recall
 from oloproof.evaluators.text import Contains, ExactMatch, Regex
 
 #: One evaluator, chosen by its `type`; usable as the type of a pydantic field.
 AnyEvaluator: TypeAlias = Annotated[
-    Contains | ExactMatch | Regex | HitRate | Recall | Mrr | Ndcg | CitationValidity,
+    Contains | ExactMatch | Regex | HitRate | Recall | Mrr | Ndcg | CitationValidity | PythonEvaluator,
     Field(discriminator="type"),
 ]
 
@@ -26,6 +27,7 @@ __all__ = [
     "HitRate",
     "Mrr",
     "Ndcg",
+    "PythonEvaluator",
     "RankingEvaluator",
     "Recall",
     "Regex",

@@ -38,9 +38,11 @@ class Evaluator(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, json_schema_extra=_require_type)
 
-    kind: ClassVar[Kind] = "pass_fail"
+    values: ClassVar[Kind] = "pass_fail"
     reads: ClassVar[Reads] = "answer"
     code_version: ClassVar[int] = 1
+    #: Whether judging is a call of the user's code in the worker.
+    asks_worker: ClassVar[bool] = False
 
     type: str
     criterion: CriterionName | None = None
@@ -49,6 +51,11 @@ class Evaluator(BaseModel):
     def criterion_name(self) -> str:
         """The criterion as it is printed and named in policies; defaults to the type."""
         return self.criterion or self.type
+
+    @property
+    def kind(self) -> Kind:
+        """Whether the criterion is passed or failed, or a score."""
+        return self.values
 
     def definition(self) -> dict[str, Any]:
         """The identity of the evaluator as JSON: every setting, defaults resolved, and the code version."""

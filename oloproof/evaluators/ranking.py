@@ -41,7 +41,7 @@ class RankingEvaluator(Evaluator):
     documents.
     """
 
-    kind: ClassVar[Kind] = "score"
+    values: ClassVar[Kind] = "score"
     reads: ClassVar[Reads] = "retrieval"
 
     k: int = Field(ge=1)
@@ -88,7 +88,7 @@ class RankingEvaluator(Evaluator):
 class HitRate(RankingEvaluator):
     """Whether any relevant unit is within k; trec_eval's success."""
 
-    kind: ClassVar[Kind] = "pass_fail"
+    values: ClassVar[Kind] = "pass_fail"
 
     type: Literal["hit_rate"] = "hit_rate"
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 from oloproof.execution.calls import Calls
-from oloproof.execution.steps import Steps
-from oloproof.records import Execution
+from oloproof.execution.steps import StepsTo
 from oloproof.worker.process import Reply
 
+L = TypeVar("L")
 T = TypeVar("T")
 
 #: How often waiting is used for what `idle` does, in seconds: after every answer that would cost more than it saves.
 IDLE_EVERY = 0.02
 
 
-class Driver(Generic[T]):
+#: Requests that run the system itself, not only what judges it.
+STAGES = frozenset({"retrieve", "count_tokens", "generate"})
+
+
+class Driver:
     """Runs the steps of many cases. `open_calls` gives the place where their requests run, and `slots` says how many
     it can have at work at once."""
 
@@ -36,8 +40,8 @@ class Driver(Generic[T]):
         self._idle_from = 0.0
         self._called = False
 
-    def run(self, work: Iterable[tuple[T, Steps]]) -> Iterator[tuple[T, Execution]]:
-        """Yields each label with its execution, in the order in which they finish.
+    def run(self, work: Iterable[tuple[L, StepsTo[T]]]) -> Iterator[tuple[L, T]]:
+        """Yields each label with what its steps ended in, in the order in which they finish.
 
         `work` is read no further ahead than needed. `idle` is called when there is nothing to do but wait, though
         not more often than every 20 ms, and at the end.
@@ -62,7 +66,7 @@ class Driver(Generic[T]):
                 yield finished
         self._idle()
 
-    def _await_one(self, calls: Calls) -> tuple[T, Execution] | None:
+    def _await_one(self, calls: Calls) -> tuple[Any, Any] | None:
         done = calls.next_done(max(0.0, self._idle_from - monotonic()))
         if done is None:
             self._idle()
@@ -70,16 +74,17 @@ class Driver(Generic[T]):
             done = calls.next_done()
             assert done is not None
         (label, steps), reply = done
-        execution = self._advance(calls, label, steps, reply)
-        return None if execution is None else (label, execution)
+        ended = self._advance(calls, label, steps, reply)
+        return None if ended is None else (label, ended)
 
-    def _advance(self, calls: Calls, label: T, steps: Steps, reply: Reply | None) -> Execution | None:
+    def _advance(self, calls: Calls, label: L, steps: StepsTo[T], reply: Reply | None) -> T | None:
+        """What the steps ended in, None while they wait for a reply. No steps of ours end in None."""
         try:
-            _, message = next(steps) if reply is None else steps.send(reply)
+            message = next(steps) if reply is None else steps.send(reply)
         except StopIteration as end:
-            execution: Execution = end.value
-            return execution
-        if not self._called:
+            ended: T = end.value
+            return ended
+        if not self._called and message["op"] in STAGES:
             self._before_first_call()
             self._called = True
         calls.submit((label, steps), message)

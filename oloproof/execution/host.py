@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from pathlib import Path
 from typing import Any
 
+from oloproof.canonical import canonical_json, digest
 from oloproof.errors import ConfigurationError, UnfinishedError
+from oloproof.evaluators import AnyEvaluator, PythonEvaluator
 from oloproof.execution.calls import Calls, ExecutorCalls, ThreadCalls
+from oloproof.execution.checkouts import tracked_by_git, watched_folder
 from oloproof.execution.driver import Driver
-from oloproof.identity.fingerprint import stage_fingerprints
+from oloproof.identity.files import FileRecords, ProjectFiles
+from oloproof.identity.fingerprint import CodeIdentity, Ingredients, PackageFacts, ParseCache, code_identity
 from oloproof.identity.system import System
 from oloproof.settings.project import Project, check_against
 from oloproof.worker.calls import START_SECONDS, perform, release, restart
@@ -24,7 +29,8 @@ TRACEBACK_LINES = 10
 class AppHost:
     """Starts importing the app at once, in the background; `system()` waits for it.
 
-    By default the calls run in worker processes on this machine; any other `Executor` may be given.
+    By default the calls run in worker processes on this machine; any other `Executor` may be given. `environment` is
+    that of the workers; `named` gives the values of the variables that count, when those are not the workers' own.
     """
 
     def __init__(
@@ -34,17 +40,22 @@ class AppHost:
         *,
         interpreter: str = sys.executable,
         executor: Executor | None = None,
+        named: Mapping[str, str] | None = None,
     ) -> None:
         self.project = project
         settings = project.config.execution
+        self._named = environment if named is None else named
         environment = {"PYTHONHASHSEED": "0", **environment}
         self.checkout = Checkout(
             root=str(project.root),
             target=project.config.system.rag.object,
             interpreter=interpreter,
             environment=tuple(sorted(environment.items())),
+            watch=str(watched_folder(project.root)),
+            threads=settings.threads,
+            memory_mb=settings.memory_mb,
         )
-        self._slots = settings.workers
+        self._slots = settings.workers * settings.threads
         self._timeout = settings.timeout_seconds
         self._executor = executor
         self._opened: list[Calls] = []
@@ -52,20 +63,74 @@ class AppHost:
         self._describing = self._open_calls(START_SECONDS)
         self._describing.submit(None, {"op": "describe"})
         self._described: Reply | None = None
+        self._found: dict[str, Any] | None = None
         self._system: System | None = None
+        self._ingredients: Mapping[str, Ingredients] = {}
 
-    def system(self) -> System:
-        """The effective system. Raises ConfigurationError when the app cannot be imported, is not a RAG system, or
-        its settings do not fit each other."""
-        if self._system is None:
+    def check(self) -> str:
+        """Wait for the import; gives the system's name. Raises ConfigurationError when the app cannot be imported, is
+        not a RAG system, or its settings do not fit each other."""
+        if self._found is None:
             reply = self._description()
             if reply.kind is not None and not self._prepared:
                 self.prepare()
                 reply = perform(self.checkout, {"op": "describe"}, START_SECONDS)
             if reply.kind is not None:
                 raise self._import_failed(reply)
-            self._system = self._effective(reply.value)
+            self._found = self._checked(reply.value)
+        name: str = self.project.config.system.name or self._found["settings"]["name"]
+        return name
+
+    def system(self, outlines: ParseCache | None = None) -> System:
+        """The effective system, with the fingerprints of its code; raises as `check` does. `outlines` keeps what was
+        found in source files."""
+        if self._system is None:
+            self.check()
+            assert self._found is not None
+            self._system = self._effective(self._found, outlines)
         return self._system
+
+    def evaluators(self, outlines: ParseCache | None = None) -> tuple[AnyEvaluator, ...]:
+        """The project's evaluators, those that are the user's own code with its fingerprint."""
+        return tuple(
+            e.with_code(self._code(e.object, {}, outlines).fingerprints.generate)
+            if isinstance(e, PythonEvaluator)
+            else e
+            for e in self.project.config.evaluators
+        )
+
+    def ask(self, request: dict[str, Any]) -> Reply:
+        """One request to a worker, waited for."""
+        return perform(self.checkout, request, self._timeout)
+
+    @property
+    def modules(self) -> Mapping[str, str]:
+        """The project's modules that the app imported, with their files."""
+        self.check()
+        assert self._found is not None
+        modules: Mapping[str, str] = self._found["modules"]
+        return modules
+
+    @property
+    def search(self) -> Sequence[str]:
+        """The folders in which the app finds modules of the project."""
+        self.check()
+        assert self._found is not None
+        search: Sequence[str] = self._found["search"]
+        return search
+
+    @property
+    def ingredients(self) -> Mapping[str, Ingredients]:
+        """What the fingerprints of `system()` are made of, by stage."""
+        return self._ingredients
+
+    def files(self, records: FileRecords) -> ProjectFiles:
+        """The checkout's files as stage results depend on them. What `prepare` makes does not count: `index_version`
+        stands for it."""
+        identity = self.project.config.identity
+        root = Path(self.checkout.watch)
+        counts = tracked_by_git(root) if self.project.config.prepare is not None else None
+        return ProjectFiles(root, records, identity.ignore_files, counts or (lambda path: True))
 
     def _description(self) -> Reply:
         if self._described is None:
@@ -81,25 +146,27 @@ class AppHost:
         self._prepared = True
         command = self.project.config.prepare
         assert command is not None
-        done = subprocess.run(
-            command,
-            shell=True,
-            cwd=self.project.root,
-            env=dict(self.checkout.environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        if done.returncode:
-            tail = _last_lines(done.stdout.decode("utf-8", "replace"))
+        # Into a file: what the command leaves running in the background may hold its output open for ever.
+        with tempfile.TemporaryFile() as output:
+            status = subprocess.Popen(
+                command,
+                shell=True,
+                cwd=self.project.root,
+                env=dict(self.checkout.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            ).wait()
+            output.seek(0)
+            tail = _last_lines(output.read().decode("utf-8", "replace"))
+        if status:
             raise UnfinishedError(
-                f"{self.project.path}: prepare: the command {command!r} ended with exit status {done.returncode} "
+                f"{self.project.path}: prepare: the command {command!r} ended with exit status {status} "
                 f"in {self.project.root}{tail}"
             )
         restart(self.checkout)
 
-    def driver(self, idle: Callable[[], None]) -> Driver[Any]:
+    def driver(self, idle: Callable[[], None]) -> Driver:
         """A driver over this host's workers; `idle` is called whenever there is only waiting left to do."""
         return Driver(
             lambda: self._open_calls(self._timeout),
@@ -125,49 +192,81 @@ class AppHost:
         self._opened.append(calls)
         return calls
 
-    def _effective(self, found: Mapping[str, Any]) -> System:
-        declared = found["settings"]
-        chosen = self.project.config.system
-        rag = chosen.rag
-        budget = rag.token_budget if "token_budget" in rag.model_fields_set else declared["token_budget"]
-        depth, top_k = rag.depth or declared["depth"], rag.top_k or declared["top_k"]
+    def _checked(self, found: dict[str, Any]) -> dict[str, Any]:
+        """What the worker told of the app, once the settings are known to fit each other."""
+        depth, top_k, budget = self._settings(found)
         if budget is not None and not found["counts_tokens"]:
+            target = self.checkout.target
             raise ConfigurationError(
-                f"{self.project.path}: system.rag.token_budget is {budget}, but {rag.object} has no method "
-                "count_tokens(self, passage) -> int; add it, or set token_budget to null (tokens are never estimated)"
+                self.project.lines.problem(
+                    ("system", "rag", "token_budget"),
+                    f"is {budget}, but {target} has no method count_tokens(self, passage) -> int; add it, or set "
+                    "token_budget to null (tokens are never estimated)",
+                )
             )
         check_against(self.project, depth, top_k)
-        try:
-            prints = stage_fingerprints(found["modules"], found["python"])
-        except OSError as error:
-            raise ConfigurationError(f"{error.filename}: cannot be read ({error.strerror})") from None
+        return found
+
+    def _settings(self, found: Mapping[str, Any]) -> tuple[int, int, int | None]:
+        """depth, top_k and token_budget: the class's own, or what the configuration puts in their place."""
+        declared, rag = found["settings"], self.project.config.system.rag
+        budget = rag.token_budget if "token_budget" in rag.model_fields_set else declared["token_budget"]
+        return rag.depth or declared["depth"], rag.top_k or declared["top_k"], budget
+
+    def _effective(self, found: Mapping[str, Any], outlines: ParseCache | None) -> System:
+        declared, chosen = found["settings"], self.project.config.system
+        depth, top_k, budget = self._settings(found)
+        code = self._code(self.checkout.target, found["modules"], outlines)
+        self._ingredients = code.ingredients
         return System(
             name=chosen.name or declared["name"],
             version=chosen.version or declared["version"],
-            object=rag.object,
+            object=self.checkout.target,
             depth=depth,
             top_k=top_k,
             token_budget=budget,
-            index_version=rag.index_version or declared["index_version"],
-            fingerprints=prints,
+            index_version=chosen.rag.index_version or declared["index_version"],
+            fingerprints=code.fingerprints,
+            environment=self._environment(),
         )
 
-    def _import_failed(self, reply: Reply) -> ConfigurationError:
-        target = self.checkout.target
-        if reply.kind == "invalid_return":
-            return ConfigurationError(f"{self.project.path}: system.rag.object: {reply.message}")
-        tail = _last_lines(reply.traceback or reply.log or "")
-        return ConfigurationError(
-            f"{self.project.path}: system.rag.object: {target} could not be imported from "
-            f"{self.project.root}: {reply.message}{tail}"
+    def _code(self, target: str, modules: Mapping[str, str], outlines: ParseCache | None) -> CodeIdentity:
+        self.check()
+        assert self._found is not None
+        try:
+            return code_identity(
+                target, modules, self._found["search"], self._found["python"], self._packages, outlines
+            )
+        except OSError as error:
+            raise ConfigurationError(f"{error.filename}: cannot be read ({error.strerror})") from None
+
+    def _environment(self) -> str:
+        """The digest of the variables that `identity.env` names; values go no further than this."""
+        names = sorted(set(self.project.config.identity.env))
+        values = self._named
+        return (
+            digest("environment", canonical_json([[n, values.get(n)] for n in names])).hex() if names else ""
         )
+
+    def _packages(self, names: frozenset[str]) -> PackageFacts:
+        if not names:
+            return PackageFacts({}, {}, {})
+        reply = perform(self.checkout, {"op": "packages", "names": sorted(names)}, START_SECONDS)
+        if reply.kind is not None:
+            raise UnfinishedError(
+                f"the versions of the installed packages could not be read: {reply.message}"
+            )
+        return PackageFacts(**reply.value)
+
+    def _import_failed(self, reply: Reply) -> ConfigurationError:
+        where = ("system", "rag", "object")
+        if reply.kind == "invalid_return":
+            return ConfigurationError(self.project.lines.problem(where, reply.message))
+        tail = _last_lines(reply.traceback or reply.log or "")
+        sentence = f"{self.checkout.target} could not be imported from {self.project.root}: {reply.message}"
+        return ConfigurationError(self.project.lines.problem(where, sentence) + tail)
 
 
 def _last_lines(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()][-TRACEBACK_LINES:]
     return "".join(f"\n    {line}" for line in lines)
-
-
-def default_environment() -> dict[str, str]:
-    """The environment that workers get: this process's own."""
-    return dict(os.environ)

@@ -7,23 +7,33 @@ cases are under way at once and where the requests run.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from oloproof.errors import ConfigurationError
 from oloproof.execution.assembly import kept_within_budget
+from oloproof.identity.files import ProjectFiles
 from oloproof.identity.system import Identities, System
-from oloproof.records import Candidate, Case, Execution, StageError
-from oloproof.store.results import Results, StoredGeneration, StoredRetrieval
+from oloproof.records import Attempt, Candidate, Case, Execution, StageError
+from oloproof.store.results import Key, Results, StoredGeneration, StoredRetrieval
 from oloproof.worker.process import Reply
 
-#: What a case's steps ask of the worker: stage and message.
-Request = tuple[str, dict[str, Any]]
-Steps = Generator[Request, Reply, Execution]
+T = TypeVar("T")
+
+#: What a case's steps ask of the worker.
+Request = dict[str, Any]
+#: Steps that end in a value.
+StepsTo = Generator[Request, Reply, T]
+Steps = StepsTo[Execution]
+
+#: How many token counts are kept at hand.
+MAX_COUNTS_AT_HAND = 200_000
 
 
 class StageFailed(Exception):
-    """A stage gave no usable result; carries the reply."""
+    """A stage gave no usable result; carries the last reply."""
 
     def __init__(self, stage: str, reply: Reply) -> None:
         super().__init__(stage)
@@ -36,13 +46,13 @@ class Trace:
 
     seconds: dict[str, float] = field(default_factory=dict)
     log: str = ""
+    attempts: list[Attempt] = field(default_factory=list)
 
-    def note(self, stage: str, reply: Reply) -> Reply:
+    def note(self, stage: str, reply: Reply) -> None:
         self.seconds[stage] = self.seconds.get(stage, 0.0) + reply.seconds
         self.log += reply.log
         if reply.kind is not None:
-            raise StageFailed(stage, reply)
-        return reply
+            self.attempts.append(Attempt(stage, reply.kind, reply.message))
 
 
 @dataclass
@@ -55,130 +65,233 @@ class StageCounts:
     generate_miss: int = 0
 
 
-class CaseSteps:
-    """The ways to execute a case of one system, over one store. `clock` gives seconds since the epoch."""
+@dataclass
+class StaleIndex:
+    """Stored retrievals that did not count since a file they read has changed while `index_version` has not."""
 
-    def __init__(self, system: System, results: Results, clock: Callable[[], float]) -> None:
+    retrievals: int = 0
+    files: Counter[str] = field(default_factory=Counter)
+
+
+class CaseSteps:
+    """The ways to execute a case of one system, over one store.
+
+    `files` tells which stored results still fit the checkout's files, `clock` gives seconds since the epoch. A call
+    that errors is repeated up to `retries` times. With `stale_is_error` a changed file under an unchanged
+    index_version raises ConfigurationError instead of a new retrieval.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        results: Results,
+        files: ProjectFiles,
+        clock: Callable[[], float],
+        *,
+        retries: int = 0,
+        stale_is_error: bool = False,
+    ) -> None:
         self.system = system
         self.identities = Identities(system)
         self.counts = StageCounts()
+        self.stale = StaleIndex()
         self._results = results
+        self._files = files
         self._clock = clock
-        self._tokens: dict[Candidate, int] = {}
+        self._retries = retries
+        self._stale_is_error = stale_is_error
+        self._tokens: dict[Candidate, tuple[int, bytes]] = {}
+        self._unions: dict[frozenset[bytes], bytes] = {}
+
+    def identity(self, case: Case) -> bytes:
+        """The identity of the case's execution."""
+        return self.identities.execution(self.identities.retrieval(case))
+
+    def stored(self, identities: Sequence[bytes]) -> dict[bytes, Execution]:
+        """The stored executions that are valid for this checkout's files."""
+        found = {}
+        for identity, variants in self._results.variants_of_executions(identities).items():
+            for files, execution in variants:
+                if self._files.valid(files):
+                    found[identity] = execution
+        return found
 
     def full(self, case: Case) -> Steps:
         """retrieve, assemble, generate; each stage from the store where it is there."""
-        retrieval_id = self.identities.retrieval(case)
-        execution_id = self.identities.execution(retrieval_id)
+        identity = self.identities.retrieval(case)
         trace = Trace()
         candidates: tuple[Candidate, ...] = ()
         kept = 0
-        retrieved = False
+        retrieval: StoredRetrieval | None = None
         try:
-            candidates = yield from self._retrieve(case, retrieval_id, trace)
-            retrieved = True
-            kept = yield from self._assemble(candidates, trace)
+            retrieval = yield from self._retrieve(case, identity, trace)
+            candidates = retrieval.candidates
+            kept, counted = yield from self._assemble(candidates, trace)
             context = candidates[:kept]
-            generation_id = self.identities.generation(case, context)
-            output = yield from self._generate(case, context, generation_id, trace)
+            generation = yield from self._generate(
+                case, context, self.identities.generation(case, context), trace
+            )
         except StageFailed as failure:
             return self._execution(
-                execution_id, candidates, kept, None, trace, failure.error, retrieved=retrieved
+                self.identities.execution(identity),
+                candidates,
+                kept,
+                None,
+                trace,
+                failure.error,
+                retrieved=retrieval is not None,
+                retrieval=None if retrieval is None else retrieval.key.id,
             )
-        execution = self._execution(execution_id, candidates, kept, output, trace)
-        self._results.put_execution(execution, retrieval_id, generation_id)
+        files = self._union({retrieval.key.files, *counted, generation.key.files})
+        key = Key(self.identities.execution(identity), files)
+        execution = self._execution(key.id, candidates, kept, generation, trace, retrieval=retrieval.key.id)
+        self._results.put_execution(execution, key, generation.key.id)
         return execution
 
     def given_context(self, case: Case, passages: Sequence[tuple[Candidate, str | None]]) -> Steps:
         """generate with passages that were not retrieved; top_k and the budget do not apply."""
         context = tuple(candidate for candidate, _ in passages)
-        generation_id = self.identities.generation(case, context)
-        execution_id = self.identities.gold_execution(generation_id)
+        identity = self.identities.generation(case, context)
+        name = self.identities.given_execution(identity)
         trace = Trace()
         try:
-            output = yield from self._generate(case, context, generation_id, trace)
+            generation = yield from self._generate(case, context, identity, trace)
         except StageFailed as failure:
-            return self._execution(execution_id, (), 0, None, trace, failure.error, gold=context)
-        execution = self._execution(execution_id, (), 0, output, trace, gold=context)
-        self._results.put_execution(execution, None, generation_id)
+            return self._execution(name, (), 0, None, trace, failure.error, gold=context)
+        key = Key(name, generation.key.files)
+        execution = self._execution(key.id, (), 0, generation, trace, gold=context)
+        self._results.put_execution(execution, key, generation.key.id)
         return execution
 
     def repeat(self, case: Case, recorded: Execution, salt: bytes) -> Steps:
         """The control: generate once more on the recorded context, never from the store. `salt` sets the result
         apart from that of other repeats."""
         context = recorded.context
-        generation_id = self.identities.gold_execution(self.identities.generation(case, context) + salt)
-        execution_id = self.identities.gold_execution(generation_id)
+        identity = self.identities.given_execution(self.identities.generation(case, context) + salt)
+        name = self.identities.given_execution(identity)
         trace = Trace()
         try:
-            output = yield from self._generate(case, context, generation_id, trace, fresh=True)
+            generation = yield from self._generate(case, context, identity, trace, fresh=True)
         except StageFailed as failure:
-            return self._execution(
-                execution_id, recorded.candidates, recorded.kept, None, trace, failure.error
-            )
-        execution = self._execution(execution_id, recorded.candidates, recorded.kept, output, trace)
-        self._results.put_execution(execution, self.identities.retrieval(case), generation_id)
+            return self._execution(name, recorded.candidates, recorded.kept, None, trace, failure.error)
+        key = Key(name, generation.key.files)
+        execution = self._execution(
+            key.id, recorded.candidates, recorded.kept, generation, trace, retrieval=recorded.retrieval
+        )
+        self._results.put_execution(execution, key, generation.key.id)
         return execution
 
     # ------------------------------------------------------------------------------------ stages
 
-    def _retrieve(
-        self, case: Case, identity: bytes, trace: Trace
-    ) -> Generator[Request, Reply, tuple[Candidate, ...]]:
-        found = self._results.retrieval(identity)
-        if found is not None:
-            self.counts.retrieve_hit += 1
-            return found.candidates
+    def _retrieve(self, case: Case, identity: bytes, trace: Trace) -> StepsTo[StoredRetrieval]:
+        variants = self._results.retrievals(identity)
+        for found in variants:
+            if self._files.valid(found.key.files):
+                self.counts.retrieve_hit += 1
+                return found
+        if variants:
+            self._note_stale(variants[-1].key.files)
         self.counts.retrieve_miss += 1
         request = {"op": "retrieve", "input": case.input, "depth": self.system.depth}
-        reply = trace.note("retrieve", (yield "retrieve", request))
+        reply = yield from self._call(request, trace)
         rows = reply.value["candidates"]
         ids = self._results.put_texts(row[3] for row in rows)
         candidates = tuple(
             [Candidate(row[0], row[1], row[2], name) for row, name in zip(rows, ids, strict=True)]
         )
-        stored = StoredRetrieval(reply.value["query"], candidates, reply.seconds, reply.log)
-        self._results.put_retrieval(identity, stored, self._clock(), self.system.index_version)
-        return candidates
+        key = Key(identity, self._files.identify(reply.reads))
+        made = StoredRetrieval(key, reply.value["query"], candidates, reply.seconds, reply.log)
+        for earlier in self._results.retrievals(identity):
+            if (
+                earlier.key == key
+            ):  # another run on this store was quicker, and its result is the one that stands
+                return earlier
+        self._results.put_retrieval(made, self._clock(), self.system.index_version)
+        return made
 
-    def _assemble(self, candidates: tuple[Candidate, ...], trace: Trace) -> Generator[Request, Reply, int]:
+    def _note_stale(self, files: bytes) -> None:
+        changed = self._files.changed(files)
+        if self._stale_is_error:
+            raise ConfigurationError(
+                f"{', '.join(changed)}: changed, and index_version is still {self.system.index_version!r}, so stored "
+                "retrievals may not be what the index gives now; change index_version, or set identity.on_stale_index "
+                "to rerun"
+            )
+        self.stale.retrievals += 1
+        self.stale.files.update(changed)
+
+    def _assemble(self, candidates: tuple[Candidate, ...], trace: Trace) -> StepsTo[tuple[int, set[bytes]]]:
+        """How many candidates make the context, and the sets of files that their token counts depend on."""
         first = candidates[: self.system.top_k]
         budget = self.system.token_budget
         if budget is None or not first:
-            return len(first)
+            return len(first), set()
         unknown = [c for c in first if c not in self._tokens]
         if unknown:
             yield from self._count(unknown, trace)
-        return kept_within_budget([self._tokens[c] for c in first], budget)
+        counts = [self._tokens[c] for c in first]
+        return kept_within_budget([tokens for tokens, _ in counts], budget), {files for _, files in counts}
 
-    def _count(self, unknown: list[Candidate], trace: Trace) -> Generator[Request, Reply, None]:
-        if len(self._tokens) > 200_000:
+    def _count(self, unknown: list[Candidate], trace: Trace) -> StepsTo[None]:
+        if len(self._tokens) > MAX_COUNTS_AT_HAND:
             self._tokens.clear()
         names = {self.identities.token_count(c): c for c in unknown}
-        for name, tokens in self._results.token_counts(list(names)).items():
-            self._tokens[names.pop(name)] = tokens
+        for name, variants in self._results.token_counts(list(names)).items():
+            for files, tokens in variants:
+                if self._files.valid(files):
+                    self._tokens[names[name]] = (tokens, files)
+        names = {name: c for name, c in names.items() if c not in self._tokens}
         if not names:
             return
         request = {"op": "count_tokens", "passages": self._passages(list(names.values()))}
-        reply = trace.note("count_tokens", (yield "count_tokens", request))
-        counts = list(zip(names, reply.value, strict=True))
-        self._results.put_token_counts(counts)
-        self._tokens.update((names[name], tokens) for name, tokens in counts)
+        reply = yield from self._call(request, trace)
+        files = self._files.identify(reply.reads)
+        self._results.put_token_counts(files, zip(names, reply.value, strict=True))
+        for candidate, tokens in zip(names.values(), reply.value, strict=True):
+            self._tokens[candidate] = (tokens, files)
 
     def _generate(
         self, case: Case, context: tuple[Candidate, ...], identity: bytes, trace: Trace, fresh: bool = False
-    ) -> Generator[Request, Reply, dict[str, Any]]:
-        found = None if fresh else self._results.generation(identity)
-        if found is None:
-            self.counts.generate_miss += 1
-            request = {"op": "generate", "input": case.input, "context": self._passages(context)}
-            reply = trace.note("generate", (yield "generate", request))
-            found = StoredGeneration(reply.value, reply.seconds, reply.log)
-            self._results.put_generation(identity, found, self._clock())
-        else:
-            self.counts.generate_hit += 1
-        output: dict[str, Any] = json.loads(found.output)
-        return output
+    ) -> StepsTo[StoredGeneration]:
+        if not fresh:
+            for found in self._results.generations(identity):
+                if self._files.valid(found.key.files):
+                    self.counts.generate_hit += 1
+                    return found
+        self.counts.generate_miss += 1
+        request = {"op": "generate", "input": case.input, "context": self._passages(context)}
+        reply = yield from self._call(request, trace)
+        key = Key(identity, self._files.identify(reply.reads))
+        made = StoredGeneration(key, reply.value, reply.seconds, reply.log)
+        for earlier in self._results.generations(identity):
+            if earlier.key == key:  # as above
+                return earlier
+        self._results.put_generation(made, self._clock())
+        return made
+
+    def _call(self, request: Request, trace: Trace) -> StepsTo[Reply]:
+        """One stage call, repeated when it errors and retries are left."""
+        stage = request["op"]
+        for left in range(self._retries, -1, -1):
+            reply = yield request
+            trace.note(stage, reply)
+            if reply.kind is None:
+                return reply
+            if not left:
+                raise StageFailed(stage, reply)
+        raise AssertionError("unreachable")
+
+    # ----------------------------------------------------------------------------------- results
+
+    def _union(self, sets: set[bytes]) -> bytes:
+        """The set of all files of several sets, each of which is valid now."""
+        if len(sets) == 1:
+            return next(iter(sets))
+        name = frozenset(sets)
+        if name not in self._unions:
+            paths = {path for each in sets if each for path, _ in self._results.file_set(each)}
+            self._unions[name] = self._files.identify(tuple(sorted(paths)))
+        return self._unions[name]
 
     def _passages(self, candidates: Sequence[Candidate]) -> list[list[Any]]:
         texts = self._results.texts(c.text_id for c in candidates)
@@ -189,22 +302,25 @@ class CaseSteps:
         identity: bytes,
         candidates: tuple[Candidate, ...],
         kept: int,
-        output: dict[str, Any] | None,
+        generation: StoredGeneration | None,
         trace: Trace,
         error: StageError | None = None,
         *,
         gold: tuple[Candidate, ...] | None = None,
         retrieved: bool = True,
+        retrieval: bytes | None = None,
     ) -> Execution:
         return Execution(
             id=identity,
             candidates=candidates,
             top_k=self.system.top_k,
             kept=kept,
-            output=output,
+            output=None if generation is None else json.loads(generation.output),
             error=error,
             gold=gold,
             retrieved=retrieved,
             seconds=trace.seconds,
             log=trace.log,
+            retrieval=retrieval,
+            attempts=tuple(trace.attempts),
         )

@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from oloproof.canonical import digest
+from oloproof.canonical import canonical_json, digest
+from oloproof.identity.calls import Calls
+from oloproof.identity.effects import Effects
+from oloproof.identity.hierarchy import Hierarchy
+from oloproof.identity.knowledge import OWN, STANDARD_LIBRARY
+from oloproof.identity.linking import Links
+from oloproof.identity.packages import EVERYTHING, UNKNOWN
+from oloproof.identity.reach import STAGES, Reach
+from oloproof.identity.sources import Module, Sources, undisturbed
+from oloproof.identity.summary import MemoryCache, ParseCache
+from oloproof.identity.walk import Place, World
+
+__all__ = [
+    "CodeIdentity",
+    "Fingerprints",
+    "Ingredients",
+    "MemoryCache",
+    "PackageFacts",
+    "ParseCache",
+    "code_identity",
+    "stage_fingerprints",
+]
+
+#: What a fingerprint is made of: names of ingredients, sorted, with short digests or versions.
+Ingredients = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -16,6 +40,155 @@ class Fingerprints:
     retrieve: str
     generate: str
     count_tokens: str
+
+
+@dataclass(frozen=True)
+class CodeIdentity:
+    """The fingerprints of the stages, and what each is made of."""
+
+    fingerprints: Fingerprints
+    ingredients: Mapping[str, Ingredients]
+
+
+@dataclass(frozen=True)
+class PackageFacts:
+    """What `packages.package_facts` tells: which distributions provide a module, their versions and dependencies."""
+
+    providers: Mapping[str, Sequence[str]]
+    versions: Mapping[str, str]
+    requires: Mapping[str, Sequence[str]]
+
+    def ingredients(self, names: Iterable[str]) -> dict[str, str]:
+        """The versions of what provides these modules and of all that depends on; `unknown` for a module that no
+        distribution provides."""
+        found = {}
+        pending: list[str] = []
+        for name in names:
+            providers = self.providers.get(name, ())
+            pending += providers
+            if not providers and name != EVERYTHING:
+                found[f"package {name}"] = UNKNOWN
+        seen = set()
+        while pending:
+            each = pending.pop()
+            if each not in seen and each in self.versions:
+                seen.add(each)
+                found[f"package {each}"] = self.versions[each]
+                pending += self.requires.get(each, ())
+        return found
+
+
+def code_identity(
+    target: str,
+    modules: Mapping[str, str],
+    search: Sequence[str],
+    python: str,
+    packages: Callable[[frozenset[str]], PackageFacts],
+    cache: ParseCache | None = None,
+) -> CodeIdentity:
+    """The code fingerprint of every stage of `target` (`module:Class`, `module:Outer.Inner`).
+
+    `modules` are the project's modules that importing the app imported, with their files; `search` the folders in
+    which it would find others. `python` is the minor version, `packages` is asked once, for the top-level names of
+    all modules outside the project; `cache` keeps what was read of a file under a digest of its content.
+
+    What counts for a stage is its method and what that refers to: methods and attributes through self, cls and
+    super(); functions, classes, globals with all that changes them; the modules of the project it passes, as far as
+    they do more than define when they are imported; and the constructor. What an instance keeps in its own attributes
+    is followed like the instance itself. Comments, formatting, positions and the arguments of `@rag_system` do not
+    count; docstrings and annotations only where somebody may read them. What cannot be resolved counts wholly, up to
+    every module and package. Raises OSError when a file cannot be read.
+
+    Reaching definitions by name as in call graphs (PyCG, Salis and others 2021), without types: a superset of what
+    can run is enough here.
+    """
+    sources = Sources(modules, search, cache)
+    with undisturbed():
+        reached = _reach(target, sources, modules)
+        sources.keep()
+    own = [
+        name for name in set().union(*(r.libraries for r in reached.values() if r)) if _is_own(name, sources)
+    ]
+    libraries = {
+        stage: frozenset(reach.libraries.difference(own)) if reach else frozenset()
+        for stage, reach in reached.items()
+    }
+    facts = packages(frozenset().union(*libraries.values()))
+    ingredients: dict[str, Ingredients] = {}
+    for stage, reach in reached.items():
+        found = {"python": python}
+        if reach is not None:
+            found |= reach.ingredients
+            found |= facts.ingredients(libraries[stage])
+        ingredients[stage] = dict(sorted(found.items()))
+    prints = {stage: digest("code", canonical_json(found)).hex() for stage, found in ingredients.items()}
+    return CodeIdentity(Fingerprints(**prints), ingredients)
+
+
+def _is_own(name: str, sources: Sources) -> bool:
+    if name in STANDARD_LIBRARY or name in (OWN, "builtins"):
+        return True
+    return sources.module(name) is not None or sources.was_imported(name)
+
+
+def _reach(target: str, sources: Sources, modules: Mapping[str, str]) -> dict[str, Reach | None]:
+    """What each stage reaches; None for a stage that the class has not."""
+    links = Links(sources)
+    name, _, path = target.partition(":")
+    _load(sources, links, [name, *modules])
+    hierarchy = Hierarchy(links)
+    calls = Calls(links, hierarchy)
+    world = World(sources, links, hierarchy, calls, Effects(links, hierarchy, calls, sources.loaded()))
+    module = sources.module(name)
+    found = links.resolve(module, path) if module is not None else None
+    system = hierarchy.only(found) if found is not None else None
+    base = Reach(world, hierarchy.family(system) if system is not None else None)
+    for each in [name, *sorted(modules)]:
+        if (imported := sources.module(each)) is not None:
+            base.enter(imported)
+    if module is None or found is None or not (found.names or found.wholes):
+        base.everything()
+    elif system is None:
+        base.follow(found, "r", Place(module))
+    else:
+        for where, passed, _ in found.names:
+            if where is not system.module or hierarchy.named(where, passed) is None:
+                base.name(where, passed)
+    base.run()
+    reached: dict[str, Reach | None] = {}
+    for stage in STAGES:
+        reach = base.copy()
+        there = system is None or reach.stage(system, stage)
+        reach.run()
+        reached[stage] = reach if there else None
+    return reached
+
+
+def _load(sources: Sources, links: Links, names: Iterable[str]) -> None:
+    """Load modules, and whatever of the project they import anywhere."""
+    pending = [module for name in names if (module := sources.module(name)) is not None]
+    seen = set(pending)
+    while pending:
+        module = pending.pop()
+        for found in _mentioned(module, links):
+            if found not in seen:
+                seen.add(found)
+                pending.append(found)
+
+
+def _mentioned(module: Module, links: Links) -> Iterable[Module]:
+    summary = module.summary
+    for item in summary.on_import:
+        if isinstance(item, str):
+            yield from links.imported(module, item)
+    for unit in summary.units:
+        for ref in unit.refs:
+            if ref[0] == "i":
+                yield from links.imported(module, ref[1:])
+            elif ref[0] == "T":
+                yield from links.module(module, ref[1:]).wholes
+            elif ref[0] == "t":
+                yield from links.text(module, ref[1:]).entered
 
 
 def stage_fingerprints(modules: Mapping[str, str], python: str) -> Fingerprints:

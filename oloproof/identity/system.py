@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from oloproof.canonical import canonical_json, digest
 from oloproof.identity.fingerprint import Fingerprints
@@ -15,7 +15,8 @@ from oloproof.records import Candidate, Case
 class System:
     """What a run measured: the declared settings with the overrides of oloproof.yaml, and the code fingerprints.
 
-    `object` is `module:Class`.
+    `object` is `module:Class`. `environment` is the digest of the variables that `identity.env` names, in hex; empty
+    when it names none.
     """
 
     name: str
@@ -26,10 +27,7 @@ class System:
     token_budget: int | None
     index_version: str
     fingerprints: Fingerprints
-
-    def with_settings(self, **changes: int | None) -> System:
-        """The same system under another top_k or token_budget."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+    environment: str = ""
 
 
 class Identities:
@@ -41,7 +39,7 @@ class Identities:
 
     def __init__(self, system: System) -> None:
         prints = system.fingerprints
-        who = (system.name, system.version, system.object)
+        who = (system.name, system.version, system.object, system.environment)
         count = prints.count_tokens if system.token_budget is not None else ""
         self._retrieval = digest("retrieval", *who, prints.retrieve, system.index_version, str(system.depth))
         self._tokens = digest("tokens", *who, prints.count_tokens)
@@ -62,7 +60,7 @@ class Identities:
     def generation(self, case: Case, context: Iterable[Candidate]) -> bytes:
         return digest(self._generation, case.input_json, canonical_json(list(context)))
 
-    def gold_execution(self, generation: bytes) -> bytes:
+    def given_execution(self, generation: bytes) -> bytes:
         """An execution whose context was given, not retrieved."""
         return digest("given context", generation)
 

@@ -58,6 +58,11 @@ def case_text(run: Run, view: CaseView) -> str:
             lines += _field("Answer", execution.output)
     if view.row.error is not None:
         lines += _error(view.row)
+    if len(view.row.attempts) > (view.row.error is not None):
+        lines += [
+            f"Attempt {number} of {attempt.stage} errored: {attempt.kind}: {plain(attempt.message)}"
+            for number, attempt in enumerate(view.row.attempts, 1)
+        ]
     if view.row.log:
         lines += ["Printed by the app:", *(f"  {line}" for line in plain_lines(view.row.log))]
     lines.append("Judgments")

@@ -16,11 +16,11 @@ MAX_SLICE_LINES = 60
 MAX_NAMED = 20
 
 
-def comparison_text(comparison: Comparison, gate: Gate) -> str:
-    """What `oloproof compare` prints."""
+def comparison_text(identity: str, comparison: Comparison, gate: Gate) -> str:
+    """What `oloproof compare` prints; `identity` is the id under which the comparison is stored."""
     c = comparison
     pairs = "1 paired case" if c.paired_cases == 1 else f"{c.paired_cases} paired cases"
-    lines = [f"Comparison {c.id} of {c.candidate} against {c.baseline} · {pairs}"]
+    lines = [f"Comparison {identity} of {c.candidate} against {c.baseline} · {pairs}"]
     lines += [f"{metric.criterion}: {difference_text(metric)}" for metric in c.metrics]
     lines += _slice_lines(c)
     lines += _flip_lines(c)

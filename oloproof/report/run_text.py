@@ -13,8 +13,9 @@ from oloproof.report.terminal import plain
 from oloproof.run_records import CaseRow, Run, SliceRow, Tally
 from oloproof.statistics.figures import percent, percent_interval, score, score_interval
 
-#: How many slice values a run shows before it only counts them.
+#: How many slice values, and how many changed files, a run shows before it only counts them.
 MAX_SLICE_ROWS = 40
+MAX_STALE_FILES = 5
 #: How many reasons of errored cases it shows, and how many characters of each.
 MAX_REASONS = 5
 MAX_REASON = 200
@@ -42,7 +43,21 @@ def reuse_lines(run: Run) -> list[str]:
     if cache.equal_inputs:
         verb = "case has" if cache.equal_inputs == 1 else "cases have"
         lines.append(f"Equal inputs: {cache.equal_inputs} {verb} the input of another case and its execution")
+    if run.stale is not None:
+        lines.append(f"Warning: {stale_sentence(run)}")
     return lines
+
+
+def stale_sentence(run: Run) -> str:
+    """What is said when files changed under an unchanged index_version."""
+    assert run.stale is not None
+    files, count = run.stale.files, run.stale.retrievals
+    named = ", ".join(plain(name) for name in files[:MAX_STALE_FILES])
+    if len(files) > MAX_STALE_FILES:
+        named += f" and {len(files) - MAX_STALE_FILES} more"
+    noun = "stored retrieval" if count == 1 else "stored retrievals"
+    version = plain(run.system.index_version)
+    return f"{named} changed and index_version is still {version}: {count} {noun} did not count and ran again"
 
 
 def _error_lines(run: Run, rows: Iterable[CaseRow]) -> list[str]:

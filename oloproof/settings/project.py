@@ -69,12 +69,14 @@ class SystemSettings(Settings):
 
 
 class ExecutionSettings(Settings):
-    """How stages are run. `timeout_seconds` is per call, `retries` after a call that failed."""
+    """How stages are run: `workers` processes, and in each up to `threads` calls at once. `timeout_seconds` is per
+    call, `retries` after a call that failed; `memory_mb` is the address space that a worker may have."""
 
     workers: Annotated[int, Field(ge=1, le=256)] = 1
     threads: Annotated[int, Field(ge=1, le=256)] = 1
     timeout_seconds: Annotated[float, Field(gt=0, le=1_000_000)] = 60.0
     retries: CountOrZero = 0
+    memory_mb: Annotated[int, Field(ge=64, le=10_000_000)] | None = None
 
 
 class DiagnosisSettings(Settings):
@@ -86,10 +88,12 @@ class DiagnosisSettings(Settings):
 
 
 class IdentitySettings(Settings):
-    """Environment variables that change results, and files whose contents do not."""
+    """Environment variables that change results, files whose contents do not (patterns of paths from the top of the
+    repository), and what happens when a file that retrievals read has changed under an unchanged index_version."""
 
     env: ListOf[Text] = ()
     ignore_files: ListOf[Text] = ()
+    on_stale_index: Literal["rerun", "error"] = "rerun"
 
 
 class ProjectConfig(Settings):

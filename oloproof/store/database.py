@@ -21,6 +21,8 @@ FILE = "store.sqlite3"
 #: How many entries may wait to be written: those of some hundred cases, which is a fraction of a second when stages
 #: are so quick that nothing else calls for a commit.
 MAX_WAITING = 4_000
+#: Tables whose entries stand under an identity, the second column, in several variants.
+WITH_VARIANTS = frozenset({"retrieval", "token_count", "generation", "execution"})
 #: How many ids one look-up names; SQLite has a limit of its own.
 MAX_IDS = 500
 
@@ -29,22 +31,32 @@ Entry = tuple[Any, ...]
 _SCHEMA = """
 CREATE TABLE text (id TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE retrieval (
-    id BLOB PRIMARY KEY, query TEXT NOT NULL, candidates TEXT NOT NULL, seconds REAL NOT NULL, log TEXT NOT NULL,
-    made REAL NOT NULL, index_version TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE token_count (id BLOB PRIMARY KEY, tokens INTEGER NOT NULL) WITHOUT ROWID;
+    id BLOB PRIMARY KEY, identity BLOB NOT NULL, files BLOB NOT NULL, query TEXT NOT NULL, candidates TEXT NOT NULL,
+    seconds REAL NOT NULL, log TEXT NOT NULL, made REAL NOT NULL, index_version TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE token_count (
+    id BLOB PRIMARY KEY, identity BLOB NOT NULL, files BLOB NOT NULL, tokens INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE generation (
-    id BLOB PRIMARY KEY, output TEXT NOT NULL, seconds REAL NOT NULL, log TEXT NOT NULL,
-    made REAL NOT NULL) WITHOUT ROWID;
+    id BLOB PRIMARY KEY, identity BLOB NOT NULL, files BLOB NOT NULL, output TEXT NOT NULL,
+    seconds REAL NOT NULL, log TEXT NOT NULL, made REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE execution (
-    id BLOB PRIMARY KEY, retrieval BLOB, generation BLOB NOT NULL, top_k INTEGER NOT NULL, kept INTEGER NOT NULL,
-    gold TEXT) WITHOUT ROWID;
+    id BLOB PRIMARY KEY, identity BLOB NOT NULL, files BLOB NOT NULL, retrieval BLOB, generation BLOB NOT NULL,
+    top_k INTEGER NOT NULL, kept INTEGER NOT NULL, gold TEXT) WITHOUT ROWID;
+CREATE INDEX retrieval_by_identity ON retrieval (identity);
+CREATE INDEX token_count_by_identity ON token_count (identity);
+CREATE INDEX generation_by_identity ON generation (identity);
+CREATE INDEX execution_by_identity ON execution (identity);
+CREATE TABLE file_set (id BLOB PRIMARY KEY, files TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE file_digest (
+    path TEXT PRIMARY KEY, size INTEGER NOT NULL, changed INTEGER NOT NULL, content TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE outline (id TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE judgment (id BLOB PRIMARY KEY, state TEXT NOT NULL, value REAL, reason TEXT) WITHOUT ROWID;
 CREATE TABLE case_body (id BLOB PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE run (id TEXT PRIMARY KEY, parent TEXT, record TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE run_case (
     run TEXT NOT NULL, position INTEGER NOT NULL, case_id TEXT NOT NULL, body BLOB NOT NULL, pair BLOB NOT NULL,
     execution BLOB, judgments TEXT NOT NULL, tags TEXT NOT NULL, error TEXT, seconds TEXT NOT NULL,
-    log TEXT NOT NULL, PRIMARY KEY (run, position)) WITHOUT ROWID;
+    log TEXT NOT NULL, attempts TEXT NOT NULL, retrieval BLOB, kept INTEGER NOT NULL,
+    PRIMARY KEY (run, position)) WITHOUT ROWID;
 CREATE INDEX run_case_by_id ON run_case (run, case_id);
 CREATE TABLE document (id TEXT PRIMARY KEY, kind TEXT NOT NULL, made REAL NOT NULL, record TEXT NOT NULL)
     WITHOUT ROWID;
@@ -59,10 +71,18 @@ class Database:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._ignore_in_git(path.parent)
-            self.connection = sqlite3.connect(path, timeout=60.0, isolation_level=None)
+            connection = sqlite3.connect(path, timeout=60.0, isolation_level=None)
             self._waiting: defaultdict[str, dict[Any, Entry]] = defaultdict(dict)
+            self._by_identity: defaultdict[str, defaultdict[Any, list[Entry]]] = defaultdict(
+                lambda: defaultdict(list)
+            )
             self._count = 0
-            self._prepare()
+            self.connection = connection
+            try:
+                self._prepare()
+            except BaseException:
+                connection.close()
+                raise
         except sqlite3.DatabaseError as error:
             raise ConfigurationError(
                 f"{path}: cannot be opened as a store ({error}); move it away to start with an empty one"
@@ -112,8 +132,12 @@ class Database:
         """Keep entries, whose first column is their id, for the next commit. The first one of an id stands."""
         waiting = self._waiting[table]
         before = len(waiting)
+        variants = self._by_identity[table] if table in WITH_VARIANTS else None
         for entry in entries:
-            waiting.setdefault(entry[0], entry)
+            if entry[0] not in waiting:
+                waiting[entry[0]] = entry
+                if variants is not None:
+                    variants[entry[1]].append(entry)
         self._count += len(waiting) - before
         if self._count >= MAX_WAITING:
             self.commit()
@@ -133,6 +157,17 @@ class Database:
         for part in in_parts(ids if not found else [identity for identity in ids if identity not in found]):
             rows = self.read(f"SELECT * FROM {table} WHERE id IN ({marks(part)})", tuple(part))
             found.update((row[0], row) for row in rows)
+        return found
+
+    def variants(self, table: str, identities: Sequence[Any]) -> dict[Any, list[Entry]]:
+        """The entries of each identity, written or waiting: one for each state of the files that they depend on."""
+        found: dict[Any, list[Entry]] = {}
+        waiting = self._by_identity[table]
+        if waiting:
+            found = {identity: list(waiting[identity]) for identity in identities if identity in waiting}
+        for part in in_parts(identities):
+            for row in self.read(f"SELECT * FROM {table} WHERE identity IN ({marks(part)})", tuple(part)):
+                found.setdefault(row[1], []).append(row)
         return found
 
     # ---------------------------------------------------------------------------------- statements
@@ -160,6 +195,7 @@ class Database:
                 rows = sorted(entries.values())  # neighbours lie on the same page of the file
                 self.write(f"INSERT OR IGNORE INTO {table} VALUES ({marks(rows[0])})", rows)
                 entries.clear()
+        self._by_identity.clear()
         self._count = 0
         try:
             if self.connection.in_transaction:

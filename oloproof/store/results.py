@@ -1,23 +1,42 @@
-"""Stage results and judgments, each under its identity."""
+"""Stage results and judgments, each under its identity.
+
+A stage result depends on its identity and on the files that were read to make it. So an identity can have several
+variants, one for each state of those files; which of them is valid is for the caller to say.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from oloproof.canonical import digest
+from oloproof.identity.files import NOTHING_READ, FileState
 from oloproof.identity.system import text_id
 from oloproof.records import Candidate, Execution, Judgment, State
-from oloproof.store.database import Database, in_parts, marks
+from oloproof.store.database import Database, Entry, in_parts, marks
 
 #: How many characters of passages' texts are kept at hand; a retriever returns the same passages again and again.
 MAX_TEXTS_AT_HAND = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class Key:
+    """The name of a stage result: its identity, and the set of files that were read for it."""
+
+    identity: bytes
+    files: bytes
+
+    @property
+    def id(self) -> bytes:
+        return self.identity if self.files == NOTHING_READ else digest("variant", self.identity, self.files)
+
+
+@dataclass(frozen=True, slots=True)
 class StoredRetrieval:
     """A recorded retrieval. `query` is JSON text."""
 
+    key: Key
     query: str
     candidates: tuple[Candidate, ...]
     seconds: float
@@ -28,6 +47,7 @@ class StoredRetrieval:
 class StoredGeneration:
     """A recorded answer. `output` is the JSON text of the dict that `generate` returned."""
 
+    key: Key
     output: str
     seconds: float
     log: str
@@ -79,59 +99,118 @@ class Results:
         self._texts[name] = text
         self._texts_size += len(text)
 
+    # ------------------------------------------------------------------------------------ files
+
+    def file_set(self, identity: bytes) -> list[FileState]:
+        """The files of a set, with their digests; empty when the set is not known."""
+        row = self._database.find("file_set", identity)
+        return [] if row is None else [(path, content) for path, content in json.loads(row[1])]
+
+    def put_file_set(self, identity: bytes, files: Sequence[FileState]) -> None:
+        self._database.add("file_set", [(identity, json.dumps(files))])
+
+    def known_digest(self, path: str, size: int, changed: int) -> str | None:
+        row = self._database.find("file_digest", path)
+        return str(row[3]) if row is not None and row[1:3] == (size, changed) else None
+
+    def put_digest(self, path: str, size: int, changed: int, content: str) -> None:
+        self._database.write(
+            "INSERT OR REPLACE INTO file_digest VALUES (?, ?, ?, ?)", [(path, size, changed, content)]
+        )
+
     # ----------------------------------------------------------------------------------- stages
 
-    def retrieval(self, identity: bytes) -> StoredRetrieval | None:
-        row = self._database.find("retrieval", identity)
-        return None if row is None else StoredRetrieval(row[1], _candidates(row[2]), row[3], row[4])
+    def retrievals(self, identity: bytes) -> list[StoredRetrieval]:
+        """The variants of a retrieval."""
+        return [_retrieval(row) for row in self._database.variants("retrieval", [identity]).get(identity, ())]
 
-    def put_retrieval(self, identity: bytes, found: StoredRetrieval, made: float, index_version: str) -> None:
+    def retrieval(self, key: bytes) -> StoredRetrieval | None:
+        """A recorded retrieval by its key."""
+        row = self._database.find("retrieval", key)
+        return (
+            None
+            if row is None
+            else StoredRetrieval(Key(row[1], row[2]), row[3], _candidates(row[4]), row[5], row[6])
+        )
+
+    def put_retrieval(self, found: StoredRetrieval, made: float, index_version: str) -> None:
         candidates = json.dumps(found.candidates, ensure_ascii=False, separators=(",", ":"))
-        row = (identity, found.query, candidates, found.seconds, found.log, made, index_version)
+        row = (*_columns(found.key), found.query, candidates, found.seconds, found.log, made, index_version)
         self._database.add("retrieval", [row])
 
-    def token_counts(self, ids: Sequence[bytes]) -> dict[bytes, int]:
-        return {row[0]: row[1] for row in self._database.find_all("token_count", ids).values()}
+    def token_counts(self, identities: Sequence[bytes]) -> dict[bytes, list[tuple[bytes, int]]]:
+        """For each identity the variants of a count: the set of files it depends on, and the number."""
+        found = self._database.variants("token_count", identities)
+        return {identity: [(row[2], row[3]) for row in rows] for identity, rows in found.items()}
 
-    def put_token_counts(self, counts: Iterable[tuple[bytes, int]]) -> None:
-        self._database.add("token_count", counts)
+    def put_token_counts(self, files: bytes, counts: Iterable[tuple[bytes, int]]) -> None:
+        rows = [(*_columns(Key(identity, files)), tokens) for identity, tokens in counts]
+        self._database.add("token_count", rows)
 
-    def generation(self, identity: bytes) -> StoredGeneration | None:
-        row = self._database.find("generation", identity)
-        return None if row is None else StoredGeneration(row[1], row[2], row[3])
+    def generations(self, identity: bytes) -> list[StoredGeneration]:
+        """The variants of a generation."""
+        return [
+            StoredGeneration(Key(row[1], row[2]), row[3], row[4], row[5])
+            for row in self._database.variants("generation", [identity]).get(identity, ())
+        ]
 
-    def put_generation(self, identity: bytes, answer: StoredGeneration, made: float) -> None:
-        self._database.add("generation", [(identity, answer.output, answer.seconds, answer.log, made)])
+    def put_generation(self, answer: StoredGeneration, made: float) -> None:
+        row = (*_columns(answer.key), answer.output, answer.seconds, answer.log, made)
+        self._database.add("generation", [row])
 
     # ------------------------------------------------------------------------------- executions
 
-    def put_execution(self, execution: Execution, retrieval: bytes | None, generation: bytes) -> None:
+    def put_execution(self, execution: Execution, key: Key, generation: bytes) -> None:
         gold = None if execution.gold is None else json.dumps(execution.gold, ensure_ascii=False)
-        row = (execution.id, retrieval, generation, execution.top_k, execution.kept, gold)
+        row = (*_columns(key), execution.retrieval, generation, execution.top_k, execution.kept, gold)
         self._database.add("execution", [row])
 
     def executions(self, ids: Sequence[bytes]) -> dict[bytes, Execution]:
         """The stored executions among ids, each marked as a hit."""
+        return {execution.id: execution for _, execution in self._read_executions("id", ids)}
+
+    def variants_of_executions(
+        self, identities: Sequence[bytes]
+    ) -> dict[bytes, list[tuple[bytes, Execution]]]:
+        """For each identity the variants of an execution, each with the set of files that it depends on."""
+        found: dict[bytes, list[tuple[bytes, Execution]]] = {}
+        for key, execution in self._read_executions("identity", identities):
+            found.setdefault(key.identity, []).append((key.files, execution))
+        return found
+
+    def _read_executions(self, column: str, values: Sequence[bytes]) -> Iterable[tuple[Key, Execution]]:
         self._database.commit()  # the query joins tables, and sees only what was written
-        found: dict[bytes, Execution] = {}
-        for part in in_parts(ids):
+        for part in in_parts(values):
             rows = self._database.read(
-                "SELECT e.id, r.candidates, e.top_k, e.kept, g.output, e.gold FROM execution e "
+                "SELECT e.id, e.identity, e.files, e.retrieval, r.candidates, e.top_k, e.kept, g.output, e.gold "
+                "FROM execution e "
                 "JOIN generation g ON g.id = e.generation LEFT JOIN retrieval r ON r.id = e.retrieval "
-                f"WHERE e.id IN ({marks(part)}) AND (e.retrieval IS NULL OR r.id IS NOT NULL)",
+                f"WHERE e.{column} IN ({marks(part)}) AND (e.retrieval IS NULL OR r.id IS NOT NULL)",
                 tuple(part),
             )
-            for identity, candidates, top_k, kept, output, gold in rows:
-                found[identity] = Execution(
-                    id=identity,
-                    candidates=_candidates(candidates) if candidates else (),
-                    top_k=top_k,
-                    kept=kept,
-                    output=json.loads(output),
-                    gold=_candidates(gold) if gold else None,
-                    hit=True,
+            for identity, name, files, retrieval, candidates, top_k, kept, output, gold in rows:
+                yield (
+                    Key(name, files),
+                    Execution(
+                        id=identity,
+                        candidates=_candidates(candidates) if candidates else (),
+                        top_k=top_k,
+                        kept=kept,
+                        output=json.loads(output),
+                        gold=_candidates(gold) if gold else None,
+                        hit=True,
+                        retrieval=retrieval,
+                    ),
                 )
-        return found
+
+    def printed(self, execution: bytes) -> str:
+        """What the stages behind a stored execution printed when they ran."""
+        row = self._database.read(
+            "SELECT coalesce(r.log, '') || g.log FROM execution e JOIN generation g ON g.id = e.generation "
+            "LEFT JOIN retrieval r ON r.id = e.retrieval WHERE e.id = ?",
+            (execution,),
+        ).fetchone()
+        return "" if row is None else str(row[0])
 
     # -------------------------------------------------------------------------------- judgments
 
@@ -145,6 +224,29 @@ class Results:
         self._database.add(
             "judgment", [(identity, said.state, said.value, said.reason) for identity, said in judgments]
         )
+
+
+class Outlines:
+    """What was found in the project's source files, by their content: the cache of the code fingerprint."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read(self, key: str) -> str | None:
+        row = self._database.find("outline", key)
+        return None if row is None else str(row[1])
+
+    def write(self, entries: Mapping[str, str]) -> None:
+        self._database.add("outline", entries.items())
+
+
+def _retrieval(row: Entry) -> StoredRetrieval:
+    _, identity, files, query, candidates, seconds, log, *_ = row
+    return StoredRetrieval(Key(identity, files), query, _candidates(candidates), seconds, log)
+
+
+def _columns(key: Key) -> tuple[bytes, bytes, bytes]:
+    return key.id, key.identity, key.files
 
 
 def _candidates(text: str) -> tuple[Candidate, ...]:

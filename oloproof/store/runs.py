@@ -9,11 +9,11 @@ from typing import Any
 from oloproof.canonical import canonical_json, digest
 from oloproof.errors import ConfigurationError
 from oloproof.jsonform import from_json, to_json
-from oloproof.records import Case, StageError
+from oloproof.records import Attempt, Case, StageError
 from oloproof.run_records import CaseRow, Run, judgment_from_json, judgment_to_json
 from oloproof.store.database import Database
 
-_COLUMNS = "position, case_id, body, pair, execution, judgments, tags, error, seconds, log"
+_COLUMNS = "position, case_id, body, pair, execution, judgments, tags, error, seconds, log, attempts, retrieval, kept"
 
 
 def case_digest(case: Case) -> bytes:
@@ -57,11 +57,14 @@ class Runs:
                     None if row.error is None else json.dumps(row.error, ensure_ascii=False),
                     json.dumps(row.seconds),
                     row.log,
+                    json.dumps(row.attempts, ensure_ascii=False),
+                    row.retrieval,
+                    row.kept,
                 )
             )
         self._database.write("INSERT OR IGNORE INTO case_body VALUES (?, ?)", bodies)
         self._database.write(
-            "INSERT OR REPLACE INTO run_case VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", lines
+            "INSERT OR REPLACE INTO run_case VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", lines
         )
 
     def put_document(self, identity: str, kind: str, made: float, record: Any) -> None:
@@ -172,7 +175,21 @@ class Runs:
 
 
 def _row(columns: tuple[Any, ...]) -> CaseRow:
-    position, case_id, body, pair, execution, judgments, tags, error, seconds, log = columns
+    (
+        position,
+        case_id,
+        body,
+        pair,
+        execution,
+        judgments,
+        tags,
+        error,
+        seconds,
+        log,
+        attempts,
+        retrieval,
+        kept,
+    ) = columns
     return CaseRow(
         position=position,
         case_id=case_id,
@@ -184,4 +201,7 @@ def _row(columns: tuple[Any, ...]) -> CaseRow:
         error=None if error is None else StageError(*json.loads(error)),
         seconds=json.loads(seconds),
         log=log,
+        retrieval=retrieval,
+        kept=kept,
+        attempts=() if attempts == "[]" else tuple([Attempt(*each) for each in json.loads(attempts)]),
     )

@@ -9,12 +9,16 @@ import select
 import signal
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from bisect import insort
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from oloproof.worker.child import LOG_HEAD, PIPES_LOST, left_out, read_log
+from oloproof.worker.channel import LEFTOVER, PIPES_LOST
+from oloproof.worker.failures import lacks_memory, too_small
+from oloproof.worker.lifeline import lifeline
+from oloproof.worker.printing import LOG_HEAD, PAGE_SIZE, left_out, read_log
 
 PACKAGE = Path(__file__).resolve().parent.parent
 CHILD = Path(__file__).with_name("child.py")
@@ -32,12 +36,21 @@ MARK = "OLOPROOF_WORKER"
 
 @dataclass(frozen=True)
 class Checkout:
-    """One version of the user's project: where its app is imported from, and by which interpreter."""
+    """One version of the user's project: where its app is imported from, by which interpreter, and how it is run.
+
+    `watch` is the folder whose files count when the app opens them, `root` where it is empty. `threads` is how many
+    calls a worker process serves at once, `memory_mb` the address space that it may have. Workers are shared by what
+    uses one checkout, or a copy of it that was sent to another process: `session` tells it from others that are equal.
+    """
 
     root: str
     target: str
     interpreter: str
     environment: tuple[tuple[str, str], ...]
+    watch: str = ""
+    threads: int = 1
+    memory_mb: int | None = None
+    session: str = field(default_factory=lambda: os.urandom(8).hex(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +58,9 @@ class Reply:
     """What a call came to: a value, or why there is none.
 
     `kind` is None, or exception, invalid_return, exit (the code called sys.exit), crash (the process ended), or
-    timeout. `log` is what the call printed.
+    timeout. `log` is what the call printed. `reads` are the project files that the worker had opened for reading by
+    then, as sorted paths below the watched folder; in the reply to `retrieve` without those that only later stages
+    opened. Replies of one worker share the tuple while nothing new is opened.
     """
 
     value: Any = None
@@ -54,33 +69,33 @@ class Reply:
     traceback: str | None = None
     seconds: float = 0.0
     log: str = ""
+    reads: tuple[str, ...] = ()
+
+
+class Lost(Exception):
+    """The worker ended while a call was under way, and not, or not for certain, through what the call did: it is to be
+    repeated, with `alone` on a worker of its own, so that what ends that is known."""
+
+    def __init__(self, alone: bool) -> None:
+        super().__init__(alone)
+        self.alone = alone
 
 
 class WorkerProcess:
-    """One child process. Not for use by two threads at once. `mark` is left in its environment, for `end_marked`."""
+    """One child process that serves one call at a time. `mark` is left in its environment, for `end_marked`."""
 
     def __init__(self, checkout: Checkout, mark: str) -> None:
+        self.checkout = checkout
+        self._files = [_scratch_file("log")]
+        if checkout.threads > 1:
+            self._files.append(_memory_file(checkout.threads * PAGE_SIZE))
         request_read, request_write = os.pipe()
         reply_read, reply_write = os.pipe()
-        self._log = tempfile.TemporaryFile(prefix="oloproof-log-", buffering=0)  # noqa: SIM115
-        log_fd = self._log.fileno()
-        fcntl.fcntl(log_fd, fcntl.F_SETFL, fcntl.fcntl(log_fd, fcntl.F_GETFL) | os.O_APPEND)
-        command = [checkout.interpreter, str(CHILD), str(request_read), str(reply_write)]
         try:
-            self._process = subprocess.Popen(
-                [*command, checkout.root, checkout.target, str(PACKAGE)],
-                stdin=subprocess.DEVNULL,
-                stdout=log_fd,
-                stderr=log_fd,
-                cwd=checkout.root,
-                env={**dict(checkout.environment), MARK: mark},
-                pass_fds=(request_read, reply_write),
-                start_new_session=True,
-            )
+            self._process = self._started(request_read, reply_write, mark)
         except BaseException:
-            os.close(request_write)
-            os.close(reply_read)
-            self._log.close()
+            for fd in (request_write, reply_read, *self._files):
+                os.close(fd)
             raise
         finally:
             for fd in (request_read, reply_write):
@@ -88,11 +103,41 @@ class WorkerProcess:
         self._requests = request_write
         self._replies = reply_read
         os.set_blocking(request_write, False)
-        self.checkout = checkout
         self._numbers = 0
         self._closed = False
-        #: Whether the app has been constructed in it.
-        self.constructed = False
+        self._opened = _Opened()
+        self._oom_kills = _oom_kills()
+
+    def _started(self, requests: int, replies: int, mark: str) -> subprocess.Popen[bytes]:
+        checkout = self.checkout
+        log, *pages = self._files
+        life = lifeline()
+        given = {
+            "requests": requests,
+            "replies": replies,
+            "lifeline": life,
+            "pages": pages[0] if pages else None,
+            "root": checkout.root,
+            "target": checkout.target,
+            "package": str(PACKAGE),
+            "watch": checkout.watch or checkout.root,
+            "threads": checkout.threads,
+            "memory_mb": checkout.memory_mb,
+        }
+        environment = {**dict(checkout.environment), MARK: mark}
+        if checkout.memory_mb is not None:
+            # Each thread has the C library reserve an arena of 64 MB that it may never use.
+            environment.setdefault("MALLOC_ARENA_MAX", "2")
+        return subprocess.Popen(
+            [checkout.interpreter, str(CHILD), json.dumps(given)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=checkout.root,
+            env=environment,
+            pass_fds=(requests, replies, life, *pages),
+            start_new_session=True,
+        )
 
     @property
     def pid(self) -> int:
@@ -105,29 +150,34 @@ class WorkerProcess:
     def call(self, request: dict[str, Any], timeout: float) -> Reply:
         """Ask one thing and wait for the reply, at most `timeout` seconds.
 
-        After a reply of kind crash or timeout the process is gone.
+        After a reply of kind crash or timeout the process is gone. Raises Lost when it ended before it took the
+        request, through what an earlier call had left behind.
         """
         started = monotonic()
         self._numbers += 1
-        data = json.dumps({**request, "number": self._numbers}, separators=(",", ":")).encode() + b"\n"
         try:
-            self._write(data, started + timeout)
-            message = self._read_line(started + timeout)
+            self._write(message_line(request, self._numbers), started + timeout)
+            line = self._read_line(started + timeout)
         except TimeoutError:
-            return self._ended("timeout", f"no answer within {timeout:g} s", started)
+            return self._ended("timeout", too_late(timeout), started)
         except (OSError, EOFError):
             return self._ended("crash", "", started)
         try:
-            fields = json.loads(message)
+            fields = json.loads(line)
             if fields["number"] != self._numbers:
                 raise ValueError
-            error = fields.get("error")
-            log, seconds = str(fields.get("log", "")), float(fields["seconds"])
-            if error is None:
-                return Reply(value=fields["value"], seconds=seconds, log=log)
-            return Reply(None, error["kind"], error["message"], error["traceback"], seconds, log)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return self._ended("crash", "the worker's pipe carried something that is no reply", started)
+            return self._reply(fields, request["op"])
+        except NO_REPLY:
+            return self._ended("crash", TAMPERED, started)
+
+    def _reply(self, fields: dict[str, Any], operation: str) -> Reply:
+        """A reply as it came; raises one of NO_REPLY when it is none."""
+        error = fields.get("error")
+        reads = self._opened.after(fields.get("reads"), operation)
+        log, seconds = str(fields.get("log", "")), float(fields["seconds"])
+        if error is None:
+            return Reply(value=fields["value"], seconds=seconds, log=log, reads=reads)
+        return Reply(None, error["kind"], error["message"], error["traceback"], seconds, log, reads)
 
     def _write(self, data: bytes, deadline: float) -> None:
         view = memoryview(data)
@@ -169,26 +219,45 @@ class WorkerProcess:
         return False
 
     def _bound_log(self) -> None:
-        size = os.fstat(self._log.fileno()).st_size
+        log = self._files[0]
+        size = os.fstat(log).st_size
         if size > MAX_LOG:
-            os.ftruncate(self._log.fileno(), LOG_HEAD)
-            os.write(self._log.fileno(), left_out(size - LOG_HEAD).encode())
+            os.ftruncate(log, LOG_HEAD)
+            os.write(log, left_out(size - LOG_HEAD).encode())
 
     def _ended(self, kind: str, message: str, started: float) -> Reply:
-        status = self._process.poll()
-        if status is None and kind == "crash":
-            try:
-                status = self._process.wait(timeout=1.0)
-            except subprocess.TimeoutExpired:
-                status = None
-        log = self._read_log()
-        self.close()
         if not message:
-            message = _exit_sentence(status)
+            status = self._exit_status()
+            if status == LEFTOVER:
+                self.close()
+                raise Lost(alone=False)
+            message = self._exit_sentence(status)
+        log = read_log(self._files[0])
+        self.close()
         return Reply(None, kind, message, None, monotonic() - started, log)
 
-    def _read_log(self) -> str:
-        return read_log(self._log.fileno())
+    def _exit_status(self) -> int | None:
+        """How the process ended; None when it has not, within a second."""
+        try:
+            return self._process.wait(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _exit_sentence(self, status: int | None) -> str:
+        if status is None or status == PIPES_LOST:
+            return "the code closed the file descriptors of its worker"
+        if status == -signal.SIGKILL and _oom_kills() > self._oom_kills:
+            return "the worker was ended by SIGKILL: the machine ran out of memory"
+        limit = self.checkout.memory_mb
+        short = limit is not None and lacks_memory(read_log(self._files[0]))
+        suffix = f": it {too_small(limit)}" if limit is not None and short else ""
+        if status >= 0:
+            return f"the worker ended with exit status {status}{suffix}"
+        try:
+            name = signal.Signals(-status).name
+        except ValueError:
+            name = f"signal {-status}"
+        return f"the worker was ended by {name}{suffix}"
 
     def kill(self) -> None:
         """End the process and all it started, from any thread; a call under way then returns a crash."""
@@ -204,9 +273,86 @@ class WorkerProcess:
         self._closed = True
         self.kill()
         self._process.wait()
-        os.close(self._requests)
-        os.close(self._replies)
-        self._log.close()
+        self._free()
+
+    def _free(self) -> None:
+        for fd in (self._requests, self._replies, *self._files):
+            os.close(fd)
+
+
+class _Opened:
+    """The files that a worker has opened so far."""
+
+    def __init__(self) -> None:
+        self._for_retrievals = _SortedPaths()
+        self._all = _SortedPaths()
+
+    def after(self, new: list[list[str]] | None, operation: str) -> tuple[str, ...]:
+        """All that count for an operation, once those that its reply brought are in."""
+        if new is not None:
+            for_retrievals, later = new
+            self._for_retrievals.add(for_retrievals)
+            self._all.add(for_retrievals)
+            self._all.add(later)
+        return (self._for_retrievals if operation == "retrieve" else self._all).paths
+
+
+class _SortedPaths:
+    """A set of paths that is read as a sorted tuple, the same one until the set grows."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._sorted: list[str] = []
+        self.paths: tuple[str, ...] = ()
+
+    def add(self, paths: list[str]) -> None:
+        for path in paths:
+            if path not in self._known:
+                self._known.add(path)
+                insort(self._sorted, path)
+        if len(self._sorted) > len(self.paths):
+            self.paths = tuple(self._sorted)
+
+
+#: What reading a reply raises when the user's code has written to the pipe.
+NO_REPLY = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+TAMPERED = "the worker's pipe carried something that is no reply"
+
+
+def message_line(request: dict[str, Any], number: int) -> bytes:
+    return json.dumps({**request, "number": number}, separators=(",", ":")).encode() + b"\n"
+
+
+def too_late(timeout: float) -> str:
+    return f"no answer within {timeout:g} s"
+
+
+def _scratch_file(name: str) -> int:
+    """The descriptor of a temporary file without a name, written at its end only."""
+    fd, path = tempfile.mkstemp(prefix=f"oloproof-{name}-")
+    os.unlink(path)
+    fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_APPEND)
+    return fd
+
+
+def _memory_file(size: int) -> int:
+    """The descriptor of a file of this size that is not on a disk, which could be full."""
+    try:
+        fd = os.memfd_create("oloproof-pages")
+    except (OSError, AttributeError):  # Linux has it
+        fd = _scratch_file("pages")
+    os.ftruncate(fd, size)
+    return fd
+
+
+def _oom_kills() -> int:
+    """How many processes the kernel has ended for want of memory; 0 where that is not told."""
+    try:
+        text = Path("/proc/vmstat").read_text()
+    except OSError:
+        return 0
+    _, _, rest = text.partition("\noom_kill ")
+    return int(rest.split("\n", 1)[0] or 0)
 
 
 def end_marked(mark: str) -> None:
@@ -225,14 +371,3 @@ def end_marked(mark: str) -> None:
                 continue
         if not found:
             return
-
-
-def _exit_sentence(status: int | None) -> str:
-    if status is None or status == PIPES_LOST:
-        return "the code closed the file descriptors of its worker"
-    if status < 0:
-        try:
-            return f"the worker was ended by {signal.Signals(-status).name}"
-        except ValueError:
-            return f"the worker was ended by signal {-status}"
-    return f"the worker ended with exit status {status}"

@@ -75,6 +75,17 @@ def answer(value: Any) -> str:
     return json_text(value, "the answer of generate")
 
 
+def verdict(value: Any, name: str) -> bool | float | None:
+    """What the evaluator of this name returned: whether the case passes, a score, or None when it does not apply.
+    The whole numbers 0 and 1 are scores."""
+    value = _plain(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, (int, float)) and 0 <= value <= 1:
+        return float(value)
+    raise InvalidReturn(f"{name} must return True, False, a number from 0 to 1, or None, got {kind(value)}")
+
+
 def json_text(value: Any, where: str) -> str:
     """The JSON text of a value. Raises InvalidReturn, in which `where` names the value."""
     try:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oloproof.diagnosis.labels import Label, Strength
+from oloproof.diagnosis.labels import Strength
 from oloproof_ci.markdown import Align, code, details, prose, shortened, table
 from oloproof_ci.report import CriterionFailures, Evidence, NewFailure, Place, Report
 from oloproof_ci.sections.figures import NONE
-from oloproof_ci.sections.headline import new_failure_counts
+from oloproof_ci.sections.headline import new_failure_counts, no_new_failure
 from oloproof_ci.sections.room import Room
 from oloproof_ci.sections.words import ANSWER, base_name, counted, label_reason, listed, named, words
 
 #: How many relevant passages of a case, and experiments of a factor, are shown.
 _MAX_EVIDENCE, _MAX_EXPERIMENTS = 3, 3
+#: What the repeat of a new failure came to on either side.
+_HEAD_REPEATS = {"passed": "passed", "failed": "failed again", "missing": "no result", None: "not repeated"}
+_BASE_REPEATS = {"passed": "passed again", "failed": "failed", "missing": "no result", None: "not repeated"}
 
 
-def failures_section(report: Report, room: Room) -> str:
-    """New failures of each criterion, most first as the report orders them; what else changed; what is implicated."""
+def new_failures_section(report: Report, room: Room) -> str:
+    """New failures of each criterion, in the report's order; empty when there is nothing to compare with."""
     if report.comparison is None:
         return ""
     criteria = [c for c in report.failures if c.new_failures]
@@ -28,8 +31,13 @@ def failures_section(report: Report, room: Room) -> str:
         parts.append(f"and new failures of {rest} more {'criterion' if rest == 1 else 'criteria'}")
     if not parts:
         parts = ["### New failures", _none(report)]
-    parts += [_others(report, room), _fixed(report, room), _still_failing(report, room)]
-    parts.append(_factors(report, room))
+    parts.append(_others(report, room))
+    return "\n\n".join(part for part in parts if part)
+
+
+def changes_section(report: Report, room: Room) -> str:
+    """What is fixed, what still fails, and what is implicated."""
+    parts = [_fixed(report, room), _still_failing(report, room), _factors(report, room)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -105,13 +113,14 @@ def _place(place: Place, top_k: int) -> str:
 
 
 def _repeated(case: NewFailure, report: Report) -> str:
-    """Whether a repeat bears the regression out."""
-    if case.unstable:
-        where = "passed here" if case.label is Label.UNSTABLE else f"failed on {base_name(report)}"
-        return f"**unstable**: {where}"
-    if case.reason == "intervention_evidence_missing":
-        return "no result"
-    return "not repeated" if case.label is Label.NOT_DIAGNOSED else "failed again"
+    """What the repeats on both sides came to: whether they bear the regression out."""
+    head, base = case.head_repeat, case.base_repeat
+    if head is None and base is None:
+        return "not repeated"
+    if (head, base) == ("failed", "passed"):
+        return "the same again"
+    outcomes = f"{_HEAD_REPEATS[head]} here, {_BASE_REPEATS[base]} on {base_name(report)}"
+    return f"**unstable**: {outcomes}" if case.unstable else outcomes
 
 
 def _answers(cases: Sequence[NewFailure], report: Report) -> str:
@@ -141,7 +150,7 @@ def _none(report: Report) -> str:
         return "No pair of cases was judged on both sides, so it is not known whether any newly fails."
     if any(counts.values()):
         return "None of a criterion that is diagnosed."
-    return f"No case that passes on {base_name(report)} fails here."
+    return no_new_failure(report)
 
 
 # ------------------------------------------------------------------------------- what else changed

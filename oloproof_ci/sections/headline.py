@@ -21,8 +21,9 @@ _OTHER = {
     "no_policy": "**No policy decides here, so nothing gates**; the figures below are only shown.",
     "partial_run": "**The evaluation did not come to its end**{detail}; {effect}.",
     "no_observations": "**Nothing could be judged**{detail}; {effect}.",
-    "baseline_absent": "**There is nothing to compare with**{detail}.",
-    "baseline_failed": "**{base} could not be measured**, so nothing is compared with it, and that blocks{detail}.",
+    "baseline_absent": "**There is nothing to compare with on {base}**{detail}.",
+    "baseline_failed": "**The base {base} could not be measured**, so nothing is compared with it, and that blocks"
+    "{detail}.",
 }
 
 
@@ -71,7 +72,8 @@ def _why(report: Report) -> str:
     if not sentences:
         sentences.append(_all_pass(gate))
     if gate.reason is not None and not ruled:
-        sentences += _rules_besides(gate)
+        sentences += _rules_besides(report)
+    sentences += _errors_sentence(report)
     sentences += _flips_sentence(report, decisive)
     sentences += _implicated(report)
     return " ".join(sentences)
@@ -151,12 +153,9 @@ def _other_sentence(report: Report, *, first: bool) -> str:
         known = f"**{words(gate.reason or '').replace('{', '{{').replace('}', '}}')}**{{detail}}."
     if not first:
         known = known.replace("**", "")
-    if told_below:
-        known = known.replace("{detail}.", ":").replace("{detail}", "")
-    base = base_name(report)
     blocks = gate.state is GateState.BLOCK
     effect = "that blocks, whatever the rules say" if blocks else "the policy only warns of that"
-    return known.format(base=base[:1].upper() + base[1:], detail=detail, effect=effect)
+    return known.format(base=base_name(report), detail=detail, effect=effect)
 
 
 def _long_detail(gate: Gate) -> bool:
@@ -173,14 +172,40 @@ def _all_pass(gate: Gate) -> str:
     return f"**{passed} of {counted(total, 'rule')} pass**, and the policy lets the others through."
 
 
-def _rules_besides(gate: Gate) -> list[str]:
+def _rules_besides(report: Report) -> list[str]:
     """How the rules stand when there was nothing to compare with."""
+    gate = report.gate
     if gate.reason != "baseline_absent":
         return []
+    if not gate.decisions and report.policies:
+        return ["The rules all compare two runs, so none is decided."]
     if not gate.decisions:
         return ["No policy decides either."]
     passed = sum(d.state is RuleState.PASS for d in gate.decisions)
     return [f"The rules on this run alone decide: {passed} of {len(gate.decisions)} pass."]
+
+
+def _errors_sentence(report: Report) -> list[str]:
+    """How many cases gave no answer, in bold when they passed in the base."""
+    errors = report.errors
+    if errors.newly:
+        passes, error = ("passes", "errors") if errors.newly == 1 else ("pass", "error")
+        return [f"**{counted(errors.newly, 'case')} that {passes} on {base_name(report)} {error} here**."]
+    return [f"{counted(errors.total, 'case')} errored here."] if errors.total else []
+
+
+def no_new_failure(report: Report) -> str:
+    """That no case newly fails, as far as the pairs were judged."""
+    metrics = report.comparison.metrics if report.comparison else ()
+    gaps = [metric for metric in metrics if metric.kind == "pass_fail" and metric.missing]
+    if not gaps and not report.errors.newly:
+        return f"No case that passes on {base_name(report)} fails here."
+    if not gaps:
+        return "No case that was judged on both sides newly fails."
+    most = max(gaps, key=lambda metric: metric.missing)
+    are = "is" if most.missing == 1 else "are"
+    pairs = f"{counted(most.missing, 'pair')} of {named(most.criterion)} {are} missing"
+    return f"No case that was judged on both sides newly fails, but {pairs}."
 
 
 def _flips_sentence(report: Report, decisive: list[Decision]) -> list[str]:
@@ -198,7 +223,7 @@ def _flips_sentence(report: Report, decisive: list[Decision]) -> list[str]:
     criterion = told[0] if told else max(counts, key=lambda name: counts[name])
     count = counts[criterion]
     if not count:
-        return [*sentences, f"No case that passes on {base} fails here."]
+        return [*sentences, no_new_failure(report)]
     passes, fails = ("passes", "fails") if count == 1 else ("pass", "fail")
     what = f"{counted(count, 'case')} that {passes} {named(criterion)} on {base} {fails} here."
     return [*sentences, what]

@@ -1,4 +1,4 @@
-"""The metrics with their differences, the exploratory slices, and what could not be compared."""
+"""The metrics with their differences, what could not be compared, and the exploratory slices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def metrics_section(report: Report, room: Room) -> str:
     ]
     if total > room.metrics:
         parts.append(f"and {counted(total - room.metrics, 'more metric')}")
-    parts += [_slices(report, room), _unpaired(report, room), _errored(report)]
+    parts.append(_unpaired(report, room))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -85,7 +85,7 @@ def _row(metric: Metric) -> list[str]:
     ]
 
 
-def _slices(report: Report, room: Room) -> str:
+def slices_section(report: Report, room: Room) -> str:
     """A row for each value of a slice, a column for each metric; never gated."""
     comparison = report.comparison
     if comparison is None or not comparison.slice_rows or not room.slices:
@@ -129,14 +129,3 @@ def _unpaired(report: Report, room: Room) -> str:
         names = listed(comparison.incomparable, room.names)
         lines.append(f"Not compared, since the evaluators differ: {names}.")
     return "<br>\n".join(lines)
-
-
-def _errored(report: Report) -> str:
-    """How many cases gave no answer; they are among the missing."""
-    head, base = report.head, report.base
-    if not head.errored and not (base and base.errored):
-        return ""
-    text = f"{head.errored} of {counted(head.cases, 'case')} errored here"
-    if base is not None:
-        text += f", {base.errored} of {base.cases} on {base_name(report)}"
-    return f"{text}; they count as missing."

@@ -1,4 +1,4 @@
-"""The small print: which commits, which policies, what was reused, and the ids to look further with."""
+"""The small print: what was reused, which commits and policies, and the ids to look further with."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SHORT_ID = len("sha256:") + 12
 
 
 def provenance_section(report: Report, room: Room) -> str:
-    lines = [_commits(report), _suite(report, room), _work("here", report.head)]
+    lines = [_work("here", report.head)]
     if report.base is not None:
         lines.append(_work(base_name(report), report.base))
-    lines.append(_ids(report, room))
+    lines += [_commits(report), _suite(report, room), _ids(report, room)]
     return f"<sub>{'<br>'.join(lines)}</sub>"
 
 
@@ -25,10 +25,12 @@ def _commits(report: Report) -> str:
     head, base = report.head, report.base
     changes = " + uncommitted changes" if head.dirty else ""
     text = f"{code(head.sha[:_SHORT_SHA])} ({words(head.ref)}){changes}"
+    commit = report.base_commit
+    against = f"{code(commit.sha[:_SHORT_SHA])} ({words(commit.ref)})"
     if base is None:
-        return f"{text}, compared with nothing"
+        return f"{text}; the base {against} gave nothing to compare with"
     dirty = " + uncommitted changes" if base.dirty else ""
-    return f"{text} against {code(base.sha[:_SHORT_SHA])} ({words(base.ref)}){dirty}"
+    return f"{text} against {against}{dirty}"
 
 
 def _suite(report: Report, room: Room) -> str:

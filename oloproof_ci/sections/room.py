@@ -10,8 +10,8 @@ class Room:
     """How many of each thing are shown; the rest is counted.
 
     `names` is how many case ids one list gives, `hidden_names` the same inside a part that opens on a click, `error`
-    how many lines of an error. `failures` counts rows for each of `criteria`; `answers` says whether the answers
-    behind them are shown.
+    how many lines of an error, `errored` how many rows of errored cases. `failures` counts rows for each of
+    `criteria`; `answers` says whether the answers behind them are shown.
     """
 
     slices: int = 60
@@ -19,6 +19,7 @@ class Room:
     hidden_names: int = 200
     names: int = 10
     failures: int = 25
+    errored: int = 20
     criteria: int = 12
     factors: int = 5
     metrics: int = 40
@@ -28,13 +29,14 @@ class Room:
 
 
 def rooms() -> tuple[Room, ...]:
-    """From all to least, in the order in which parts are given up: slices, answers, ids, then rows of failures. The
-    heading and the rules are always there; only of an absurd number of rules the last are counted."""
+    """From all to least, in the order in which parts are given up: slices, answers, ids, then rows of failures and
+    of errored cases. The heading and the rules are always there; only of an absurd number of rules the last are
+    counted."""
     whole = Room()
     no_slices = replace(whole, slices=0)
     no_answers = replace(no_slices, answers=False)
     no_ids = replace(no_answers, hidden_names=0)
-    fewer = [replace(no_ids, failures=rows, names=min(rows, 5)) for rows in (15, 8, 3)]
-    few = replace(fewer[-1], failures=0, criteria=4, factors=2, metrics=20, warnings=5)
+    fewer = [replace(no_ids, failures=rows, errored=rows, names=min(rows, 5)) for rows in (15, 8, 3)]
+    few = replace(fewer[-1], failures=0, errored=0, criteria=4, factors=2, metrics=20, warnings=5)
     least = replace(few, names=1, criteria=2, factors=1, metrics=6, rules=8, warnings=2, error=5)
     return whole, no_slices, no_answers, no_ids, *fewer, few, least

@@ -96,7 +96,7 @@ def listed(names: Sequence[str], limit: int) -> str:
 
 def base_name(report: Report) -> str:
     """What the reader calls the base."""
-    return "the base" if report.base is None else named(report.base.ref)
+    return named(report.base_commit.ref)
 
 
 def rule_reason(decision: Decision) -> str:

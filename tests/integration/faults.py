@@ -30,6 +30,39 @@ RETRIEVE = {
     ),
     "raises_generator_exit": Fault("retrieve", "raise GeneratorExit", "exception", "GeneratorExit"),
     "raises_unprintable": Fault("retrieve", "raise Unprintable", "exception", "Unprintable: (its message"),
+    "raises_a_group": Fault(
+        "retrieve",
+        "raise BaseExceptionGroup('several', [Odd('a'), KeyError('b')])",
+        "exception",
+        "BaseExceptionGroup: several (2 sub-exceptions)",
+    ),
+    "raises_from_a_signal_handler": Fault(
+        "retrieve",
+        "signal.signal(signal.SIGALRM, too_late)\nsignal.setitimer(signal.ITIMER_REAL, 0.05)\ntime.sleep(20)",
+        "exception",
+        "TimeoutError: at SIGALRM",
+    ),
+    "is_ended_by_its_own_alarm": Fault(
+        "retrieve",
+        "signal.signal(signal.SIGALRM, signal.SIG_DFL)\nsignal.setitimer(signal.ITIMER_REAL, 0.05)\ntime.sleep(20)",
+        "crash",
+        "the worker was ended by SIGALRM",
+    ),
+    "ends_its_process_group": Fault(
+        "retrieve", "os.killpg(0, signal.SIGTERM)", "crash", "the worker was ended by SIGTERM"
+    ),
+    "interrupts_its_main_thread": Fault(
+        "retrieve",
+        "threading.Timer(0.05, _thread.interrupt_main).start()\ntime.sleep(20)",
+        "exception",
+        "KeyboardInterrupt",
+    ),
+    "recurses_in_a_repr": Fault(
+        "retrieve", "return repr(Endless())", "exception", "RecursionError: maximum recursion"
+    ),
+    "exits_with_an_odd_code": Fault(
+        "retrieve", "sys.exit(Unprintable())", "exit", "sys.exit(an object of type Unprintable)"
+    ),
     "recurses": Fault("retrieve", "return recurse()", "exception", "RecursionError: maximum recursion"),
     "runs_out_of_memory": Fault("retrieve", "bytearray(1 << 62)", "exception", "MemoryError"),
     "exits_with_0": Fault("retrieve", "sys.exit(0)", "exit", "the code called sys.exit(0)"),
@@ -240,6 +273,23 @@ HARMLESS = {
     "starts_a_thread_without_end": "threading.Thread(target=forever).start()\nreturn found()",
     "hangs_at_exit": "atexit.register(forever)\nreturn found()",
     "ignores_signals": "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nreturn found()",
+    "leaves_an_alarm_behind": (
+        "signal.signal(signal.SIGALRM, too_late)\nsignal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)\nreturn found()"
+    ),
+    "leaves_an_alarm_that_would_end_it": (
+        "signal.signal(signal.SIGALRM, signal.SIG_DFL)\nsignal.setitimer(signal.ITIMER_REAL, 0.05)\nreturn found()"
+    ),
+    "has_twenty_children_print_at_once": (
+        "shouts = [subprocess.Popen('yes | head -c 3000000', shell=True) for _ in range(20)]\n"
+        "[shout.wait() for shout in shouts]\nreturn found()"
+    ),
+    "has_fifty_threads_print_without_end": (
+        "def shout():\n    while True:\n        print('on and on')\n        time.sleep(0.01)\n"
+        "[threading.Thread(target=shout, daemon=True).start() for _ in range(50)]\nreturn found()"
+    ),
+    "a_thread_of_it_raises": "threading.Thread(target=recurse).start()\nreturn found()",
+    "a_thread_of_it_exits": "threading.Thread(target=sys.exit).start()\nreturn found()",
+    "forgets_its_environment": "os.environ.clear()\nreturn found()",
     "starts_a_child": "subprocess.Popen(['sleep', '300'])\nreturn found()",
     "starts_a_detached_child": "subprocess.Popen(['sleep', '300'], start_new_session=True)\nreturn found()",
     "starts_a_daemon": (
@@ -250,7 +300,7 @@ HARMLESS = {
 }
 
 HEAD = """
-import atexit, asyncio, ctypes, math, os, signal, subprocess, sys, threading, time
+import _thread, atexit, asyncio, ctypes, math, os, signal, subprocess, sys, threading, time
 from oloproof import Passage, Retrieval, rag_system
 
 class Numpy:
@@ -267,6 +317,14 @@ class Odd(BaseException):
 class Unprintable(Exception):
     def __str__(self):
         raise RuntimeError
+    __repr__ = __str__
+
+class Endless:
+    def __repr__(self):
+        return repr(self)
+
+def too_late(number, frame):
+    raise TimeoutError(f"at {signal.Signals(number).name}")
 
 def recurse():
     return recurse()

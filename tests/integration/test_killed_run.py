@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 import signal
 import subprocess
 import time
@@ -35,3 +37,52 @@ def test_the_next_run_executes_again_only_what_was_in_flight(
         running.send_signal(signal.SIGKILL)
     assert oloproof("run", cwd=folder).returncode == 0
     assert CASES <= calls(folder) <= CASES + LOST
+
+
+POINTS = 50
+
+
+def figures(oloproof: Oloproof, folder: Path) -> object:
+    """What a run came to, without what differs from run to run."""
+    run = oloproof("run", "--json", cwd=folder).record["run"]
+    return {name: run[name] for name in ("metrics", "slice_rows", "attempted", "errored", "finished")}
+
+
+def test_a_suite_killed_at_50_points_comes_to_what_an_undisturbed_one_does(
+    make_project: MakeProject, oloproof: Oloproof
+) -> None:
+    """Each of 50 runs is killed a little later than the one before, from the very start on; every store in between
+    is read by the next run."""
+    cases = [case(f"case {n}", "blue" if n % 3 else "green") for n in range(300)]
+    app = SLOW.replace("0.2", "0.004")
+    undisturbed = figures(oloproof, make_project(app, cases=cases))
+    folder = make_project(app, cases=cases)
+    randomness = random.Random(20261129)
+    for _ in range(POINTS):
+        with subprocess.Popen(
+            command("run"), cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as running:
+            time.sleep(randomness.uniform(0.0, 0.9))
+            running.send_signal(signal.SIGKILL)
+            assert running.stderr is not None
+            assert running.stderr.read() == b""
+    assert figures(oloproof, folder) == undisturbed
+
+
+def test_two_runs_at_once_on_one_store_both_finish_rightly(
+    make_project: MakeProject, oloproof: Oloproof
+) -> None:
+    cases = [case(f"case {n}", "blue" if n % 3 else "green") for n in range(60)]
+    folder = make_project(SLOW.replace("0.2", "0.005"), cases=cases)
+    alone = figures(oloproof, make_project(SLOW.replace("0.2", "0.005"), cases=cases))
+    running = [
+        subprocess.Popen(command("run", "--json"), cwd=folder, env=environment(), stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    for each in running:
+        stdout, _ = each.communicate(timeout=60)
+        assert each.returncode == 0
+        run = json.loads(stdout)["run"]
+        assert {
+            name: run[name] for name in ("metrics", "slice_rows", "attempted", "errored", "finished")
+        } == alone

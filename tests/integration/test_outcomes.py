@@ -77,7 +77,7 @@ def test_an_interrupted_run_ends_with_5_and_the_next_one_goes_on_from_what_is_ke
 def test_a_comparison_with_an_unfinished_run_blocks(make_project: MakeProject, oloproof: Oloproof) -> None:
     folder = make_project(SLOW, cases=[case(f"case {n}") for n in range(6)], files={"compare.yaml": COMPARE})
     assert oloproof("run", cwd=folder).returncode == 0
-    (folder / "app.py").write_text(SLOW + "\nVERSION = 2\n")
+    (folder / "app.py").write_text(SLOW.replace("time.sleep(", "time.sleep(1.0 * "))
     assert interrupt(folder, signal.SIGINT, "unmarked").returncode == 5
     finished = oloproof("compare", "latest", "latest~1", cwd=folder)
     assert finished.returncode == 5

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,23 @@ class Checkout:
             check=False,
         )
 
+    def preview_into(self, stdout: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Preview with its result going to a file descriptor."""
+        return subprocess.run(
+            [sys.executable, "-m", "oloproof_ci", *arguments],
+            cwd=self.root,
+            env=git_environment(),
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    @property
+    def written(self) -> list[str]:
+        """What lies where the comment and the report go."""
+        return sorted(path.name for path in (self.root / ".oloproof" / "preview").glob("*"))
+
     def report(self) -> Any:
         path = self.root / ".oloproof" / "preview" / "report.json"
         return json.loads(path.read_text(encoding="utf-8"))
@@ -117,6 +134,39 @@ def test_a_worse_pull_request_is_blocked_and_its_new_failures_are_labelled(suppo
     assert report["gate"]["state"] == "BLOCK"
     assert report["head"]["sha"] == head
     assert report["base"]["sha"] == support.git("rev-parse", "main")
+    assert report["base_commit"] == {"ref": "main", "sha": report["base"]["sha"]}
+    assert {(c["head_repeat"], c["base_repeat"]) for c in found["new_failures"]} == {("failed", "passed")}
+    assert report["errors"] == {"total": 0, "newly": 0, "cases": []}
+
+
+def test_a_crash_in_the_head_is_no_pass_and_its_cases_are_named(support: Checkout) -> None:
+    support.branch("crashes")
+    support.edit(
+        "app.py",
+        "    def generate(self, input, context):",
+        "    def generate(self, input, context):\n"
+        "        if 'seat' in input['question']:\n"
+        "            import os\n\n"
+        "            os._exit(3)\n"
+        "        if 'refund' in input['question'].lower():\n"
+        "            raise KeyError('kb|07')",
+    )
+    support.commit()
+    done = support.preview()
+    assert done.returncode == 3, done.stderr
+    errors = support.report()["errors"]
+    assert errors["total"] == support.report()["head"]["errored"] == len(errors["cases"])
+    was = [case["base"] for case in errors["cases"]]
+    assert 0 < errors["newly"] == was.count("passed") < len(was)
+    assert was == sorted(was, reverse=True)  # passed before failed
+    lines = (support.root / "data" / "support.jsonl").read_text(encoding="utf-8").splitlines()
+    for case in errors["cases"]:
+        assert json.loads(lines[case["line"] - 1])["id"] == case["case_id"]
+        assert case["stage"] == "generate"
+    assert {case["kind"] for case in errors["cases"]} == {"crash", "exception"}
+    assert f"**{errors['newly']} cases that pass on `main` error here**" in done.stdout
+    assert f"### {len(was)} cases errored here" in done.stdout
+    assert "No case that passes on" not in done.stdout
 
 
 def test_the_evidence_shows_where_the_relevant_passage_stood_in_base_and_head(support: Checkout) -> None:
@@ -223,6 +273,8 @@ def test_a_base_without_the_configuration_is_named_and_warns(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     gate = checkout.report()["gate"]
     assert (gate["state"], gate["reason"]) == ("WARN", "baseline_absent")
+    assert checkout.report()["base"] is None
+    assert checkout.report()["base_commit"] == {"ref": "main", "sha": checkout.git("rev-parse", "main")}
     assert [d["rule"] for d in gate["decisions"]] == ["citations-observed-valid", "retrieval-floor"]
 
 
@@ -245,7 +297,11 @@ def test_a_base_that_cannot_be_measured_blocks(support: Checkout, file: str, old
     assert done.returncode == 5, done.stderr
     gate = support.report()["gate"]
     assert (gate["state"], gate["reason"]) == ("BLOCK", "baseline_failed")
-    assert gate["detail"]
+    base = support.git("rev-parse", "broken-base")
+    assert support.report()["base_commit"] == {"ref": "broken-base", "sha": base}
+    assert f"{base[:7]}:{file}" in gate["detail"]
+    assert "oloproof-base-" not in json.dumps(support.report()) + done.stdout
+    assert "**The base `broken-base` could not be measured**" in done.stdout
 
 
 def test_a_base_retrieval_made_now_under_another_index_version_is_flagged(support: Checkout) -> None:
@@ -288,6 +344,11 @@ def test_a_new_failure_that_passes_when_repeated_is_unstable(support: Checkout) 
     found = failures(support.report())
     assert {name: case["label"] for name, case in found.items()} == {"refund_annual": "UNSTABLE"}
     assert found["refund_annual"]["unstable"] is True
+    assert (found["refund_annual"]["head_repeat"], found["refund_annual"]["base_repeat"]) == (
+        "passed",
+        "passed",
+    )
+    assert "**unstable**: passed here, passed again on `main`" in done.stdout
     decisions = {d["rule"]: d for d in support.report()["gate"]["decisions"]}
     assert decisions["no-new-failures"]["reason"] == "unstable_could_change_outcome"
     assert done.returncode == 3
@@ -366,6 +427,10 @@ def _configuration_missing(checkout: Checkout) -> tuple[list[str], Path]:
     return ["--config", "nowhere.yaml"], checkout.root
 
 
+def _folder_as_configuration(checkout: Checkout) -> tuple[list[str], Path]:
+    return ["--config", "."], checkout.root
+
+
 @pytest.mark.parametrize(
     ("arrange", "says"),
     [
@@ -375,7 +440,8 @@ def _configuration_missing(checkout: Checkout) -> tuple[list[str], Path]:
         (_option_as_base, "is no commit"),
         (_no_common_commit, "have no common commit"),
         (_no_default_branch, "name the base with --base REF"),
-        (_configuration_missing, "nowhere.yaml"),
+        (_configuration_missing, "nowhere.yaml: no such file"),
+        (_folder_as_configuration, ".: is a directory, not a file"),
     ],
 )
 def test_what_cannot_be_previewed_is_refused_with_a_sentence(
@@ -397,6 +463,71 @@ def test_a_wrong_head_is_refused_and_writes_nothing(support: Checkout) -> None:
     assert done.returncode == 2
     assert "RuntimeError: not today" in done.stderr
     assert not (support.root / ".oloproof" / "preview").exists()
+
+
+def test_a_preview_that_fails_leaves_nothing_of_the_one_before(support: Checkout) -> None:
+    """A later step would post it as the result."""
+    support.branch("worse")
+    make_worse(support)
+    assert support.preview().returncode == 1
+    assert support.written == ["comment.md", "report.json"]
+    (support.root / ".oloproof" / "preview" / "kept.txt").write_text("not ours\n", encoding="utf-8")
+    support.edit("oloproof.yaml", "version: 1", "version: 7")
+    assert support.preview().returncode == 2
+    assert support.written == ["kept.txt"]
+
+
+def test_only_the_rules_on_pairs_are_said_to_be_undecided_without_a_base(support: Checkout) -> None:
+    configuration = support.root / "oloproof.yaml"
+    text = configuration.read_text(encoding="utf-8")
+    configuration.unlink()
+    support.commit("No configuration")
+    support.branch("add-evaluation")
+    configuration.write_text(text, encoding="utf-8")
+    (support.root / "release.yaml").unlink()
+    support.commit()
+    done = support.preview()
+    assert done.returncode == 0, done.stderr
+    assert "The rules all compare two runs, so none is decided." in done.stdout
+    assert "No policy" not in done.stdout
+
+
+@pytest.fixture
+def closed_pipe() -> Iterator[int]:
+    """A pipe that nobody reads any more."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    yield writer
+    os.close(writer)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_a_closed_pipe_keeps_the_gates_exit_code(
+    support: Checkout, closed_pipe: int, arguments: tuple[str, ...]
+) -> None:
+    make_worse(support)
+    done = support.preview_into(closed_pipe, "preview", *arguments)
+    assert done.returncode == 1
+    assert "error" not in done.stderr
+    assert "Wrote .oloproof/preview/comment.md" in done.stderr
+    assert support.written == ["comment.md", "report.json"]
+
+
+def test_a_pager_of_the_help_may_be_closed(support: Checkout, closed_pipe: int) -> None:
+    done = support.preview_into(closed_pipe, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [("preview",), ("preview", "--json")])
+def test_a_full_disk_below_stdout_is_named(support: Checkout, arguments: tuple[str, ...]) -> None:
+    make_worse(support)
+    with open("/dev/full", "wb") as full:
+        done = support.preview_into(full.fileno(), *arguments)
+    assert done.returncode == 5
+    assert "oloproof-ci: standard output cannot be written (No space left on device)" in done.stderr
+    assert "internal error" not in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_all_503_questions_of_building_faq_are_previewed_with_a_changed_retriever(tmp_path: Path) -> None:

@@ -20,9 +20,11 @@ from uuid import uuid4
 import pytest
 from faults import FAULTS, HARMLESS, faulty_app
 from projects import Finished, MakeProject, Oloproof, marked_processes
+from workers import retrieve, workers
 
 from oloproof.cli import main
-from oloproof.worker import calls
+from oloproof.worker import calls, lending
+from oloproof.worker.channel import LEFTOVER
 from oloproof.worker.process import Checkout
 
 
@@ -314,7 +316,7 @@ def test_a_constructor_may_take_longer_than_a_stage_call(
 def test_a_constructor_that_hangs_is_waited_for_only_once(
     make_project: MakeProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "START_SECONDS", 0.5)
+    monkeypatch.setattr(lending, "START_SECONDS", 0.5)
     folder = make_project(_small("time.sleep(3600)"))
     checkout = Checkout(str(folder), "app:Rag", sys.executable, tuple(os.environ.items()))
     request = {"op": "retrieve", "input": {}, "depth": 3}
@@ -343,6 +345,44 @@ def test_a_worker_that_died_between_two_calls_is_replaced_before_the_next(make_p
         calls.release(checkout)
     assert second.kind is None
     assert json.loads(second.value)["answer"] != first
+
+
+# ------------------------------------------------------------------------------ what calls leave behind them
+
+
+def test_what_a_call_leaves_behind_is_not_blamed_on_the_next(tmp_path: Path) -> None:
+    """Its signal handler raises while the worker waits for the next request."""
+    code = (
+        "def handle(*_): raise TimeoutError\nsignal.signal(signal.SIGUSR1, handle)\n"
+        "threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGUSR1]).start()"
+    )
+    with workers(tmp_path) as found:
+        assert found.call(retrieve("first", code)).kind is None
+        time.sleep(0.4)
+        second = found.call(retrieve("second"))
+    assert (second.kind, second.log) == (None, "begins second\nends second\n")
+    assert found.noted == ["construct", "construct", "first", "second"]
+
+
+def test_a_call_whose_worker_ends_before_it_begins_is_run_again_though_not_for_ever(tmp_path: Path) -> None:
+    with workers(tmp_path) as found:
+        reply = found.call(retrieve("unlucky", f"if first(name): os._exit({LEFTOVER})"))
+        assert reply.kind is None
+        reply = found.call(retrieve("doomed", f"os._exit({LEFTOVER})"))
+    assert reply.kind == "crash"
+    assert reply.message == "something that the code leaves behind ends its worker between calls"
+    assert found.noted.count("doomed") == 4
+
+
+def test_an_alarm_of_the_constructor_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "construct.py").write_text(
+        "ticks = []\nsignal.signal(signal.SIGALRM, lambda *_: ticks.append(1))\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)"
+    )
+    with workers(tmp_path) as found:
+        for name in ("first", "second"):
+            reply = found.call(retrieve(name, "ticks.clear()\ntime.sleep(0.1)\nassert ticks"))
+            assert reply.kind is None
 
 
 def _small(constructor: str) -> str:

@@ -23,10 +23,21 @@ from oloproof.identity.system import System
 from oloproof.records import Interval, Metric
 from oloproof.run_records import CacheCounts, Tally
 from oloproof_ci.comment import MAX_BYTES, comment
-from oloproof_ci.report import CriterionFailures, Evidence, NewFailure, Place, Report, Side, Warning
+from oloproof_ci.report import (
+    Commit,
+    CriterionFailures,
+    ErroredCase,
+    Errors,
+    Evidence,
+    NewFailure,
+    Place,
+    Report,
+    Side,
+    Warning,
+)
 from oloproof_ci.sections.words import LABEL_REASONS, rule_reason
 
-GOLDEN = Path(__file__).parent.parent / "data" / "comment-block.md"
+DATA = Path(__file__).parent.parent / "data"
 MADE_BY = "<!-- Made by `.venv/bin/python tests/unit/test_comment.py`; do not edit. -->\n"
 
 # ------------------------------------------------------------------------------------------ the factory
@@ -102,6 +113,8 @@ def new_failure(case_id: str, label: Label = Label.RETRIEVAL_MISS, **changes) ->
         reason="relevant_not_retrieved",
         strength=RECOVERED,
         unstable=False,
+        head_repeat="failed",
+        base_repeat="passed",
         top_k=2,
         evidence=(Evidence("kb-03", Place(1, "in context"), Place(None, "not retrieved")),),
         expected="12 USD",
@@ -110,6 +123,16 @@ def new_failure(case_id: str, label: Label = Label.RETRIEVAL_MISS, **changes) ->
         line=7,
     )
     return replace(usual, **changes)
+
+
+def errored_case(case_id: str, base="passed", **changes) -> ErroredCase:
+    usual = ErroredCase(case_id, "retrieve", "exception", "KeyError: 'kb-03'", base, 3)
+    return replace(usual, **changes)
+
+
+def errors(*cases: ErroredCase, total: int | None = None) -> Errors:
+    newly = sum(case.base == "passed" for case in cases)
+    return Errors(len(cases) if total is None else total, newly, cases)
 
 
 def failures(*cases: NewFailure, criterion: str = "answer_correct", **changes) -> CriterionFailures:
@@ -235,10 +258,12 @@ def blocked_report(**changes) -> Report:
         policies=("release.yaml", "compare.yaml"),
         gate=BLOCKED,
         head=side(),
+        base_commit=Commit(base_side().ref, base_side().sha),
         base=base_side(),
         comparison_id="sha256:4f5e6d7c8b9a0f1e2d3c",
         comparison=comparison("extra_seat", "trial_length", "invoice_date"),
         failures=(failures(*cases, factors=factors),),
+        errors=errors(),
         warnings=(),
     )
     return replace(usual, **changes)
@@ -265,6 +290,29 @@ def calm_report(**changes) -> Report:
     return replace(usual, **changes)
 
 
+def errored_report(**changes) -> Report:
+    """Three cases that pass in the base error here, and a fourth that failed there: the report behind a golden
+    comment."""
+    found = errors(
+        errored_case("extra_seat"),
+        errored_case("trial_length", stage="generate", kind="timeout", message="no answer within 60 s"),
+        errored_case(
+            "invoice_date", stage="generate", kind="crash", message="the worker was ended by SIGSEGV"
+        ),
+        errored_case("money_back", "failed", message="KeyError: 'kb-09'"),
+    )
+    pairs = tuple(replace(m, paired=9, missing=4) for m in comparison().metrics)
+    missing = new_failures_rule(OPEN, "missing_could_change_outcome", missing=4, paired=9)
+    usual = blocked_report(
+        gate=Gate(GateState.BLOCK, 3, (missing, VALID)),
+        head=side(errored=4),
+        comparison=comparison(metrics=pairs),
+        failures=(failures(still_failing=("refund_review", "security_review")),),
+        errors=found,
+    )
+    return replace(usual, **changes)
+
+
 def alone_report(**changes) -> Report:
     """Nothing to compare with."""
     run_rules = (replace(MIN_RULE, state=PASS, reason="lower_bound_meets_minimum"), VALID)
@@ -287,11 +335,22 @@ TRACEBACK = (
     "the base could not be imported:\nTraceback (most recent call last):\n  File \"app.py\"\nKeyError: 'kb'"
 )
 UNSTABLE_CASE = new_failure(
-    "flaky", Label.UNSTABLE, reason="unstable_under_control", strength=Strength.NONE, unstable=True
+    "flaky",
+    Label.UNSTABLE,
+    reason="unstable_under_control",
+    strength=Strength.NONE,
+    unstable=True,
+    head_repeat="passed",
 )
-UNSTABLE_IN_BASE = new_failure("lucky", unstable=True)
+UNSTABLE_IN_BASE = new_failure("lucky", unstable=True, base_repeat="failed")
 NO_GOLD = new_failure(
-    "no_gold", Label.NOT_DIAGNOSED, reason="no_gold_context", strength=Strength.NONE, evidence=()
+    "no_gold",
+    Label.NOT_DIAGNOSED,
+    reason="no_gold_context",
+    strength=Strength.NONE,
+    evidence=(),
+    head_repeat=None,
+    base_repeat=None,
 )
 UNSTABLE_RULE = new_failures_rule(OPEN, "unstable_could_change_outcome", unstable=1)
 MISSING_RULE = new_failures_rule(OPEN, "missing_could_change_outcome", missing=2, paired=11)
@@ -313,7 +372,14 @@ def many_failures(count: int, diagnosed: int) -> CriterionFailures:
     cases = [
         new_failure(f"case_{n:04}")
         if n < diagnosed
-        else new_failure(f"case_{n:04}", Label.NOT_DIAGNOSED, reason="over_budget", strength=Strength.NONE)
+        else new_failure(
+            f"case_{n:04}",
+            Label.NOT_DIAGNOSED,
+            reason="over_budget",
+            strength=Strength.NONE,
+            head_repeat=None,
+            base_repeat=None,
+        )
         for n in range(count)
     ]
     return failures(*cases, diagnosed=diagnosed)
@@ -356,6 +422,27 @@ OUTCOMES = {
     "no observations": alone_report(
         gate=unfinished("no_observations", "none of 13 cases gave anything that could be judged"),
         head=side(metrics=(Metric("answer_correct", "rate", 0, 0, 13, {}, None, None),), errored=13),
+        errors=errors(errored_case("a", None), total=13),
+    ),
+    "errored": errored_report(),
+    "one errored": calm_report(errors=errors(errored_case("seat_count")), head=side(errored=1)),
+    "errored in both": calm_report(
+        comparison=comparison(metrics=(paired("answer_correct", 0.5, 0.5, paired=11, missing=2),)),
+        errors=errors(errored_case("a", "errored"), errored_case("b", "errored")),
+        head=side(errored=2),
+        base=base_side(errored=2),
+    ),
+    "errored in the base": calm_report(
+        comparison=comparison(metrics=(paired("answer_correct", 0.5, 0.5, paired=12, missing=1),)),
+        base=base_side(errored=1),
+    ),
+    "baseline failed, errored": alone_report(
+        gate=unfinished("baseline_failed", TRACEBACK, (VALID,)),
+        errors=errors(errored_case("a", None)),
+        head=side(errored=1),
+    ),
+    "baseline absent, only pair rules": alone_report(
+        gate=Gate(GateState.WARN, 0, (), "baseline_absent", "no configuration"), policies=("compare.yaml",)
     ),
     "identical": calm_report(comparison=comparison(identical=True)),
     "no gold": blocked_report(failures=(failures(NO_GOLD, diagnosed=0, diagnosis=None, factors=()),)),
@@ -409,16 +496,29 @@ SENTENCES = {
     "no policy": "**No policy decides here, so nothing gates**; the figures below are only shown. 3 cases that "
     "pass `answer_correct` on `main` fail here. Implicated: ranking depth (1 of 2), retrieval "
     "coverage (1 of 2).",
-    "baseline absent": "**There is nothing to compare with**: there is no oloproof.yaml at its place in the base. The "
-    "rules on this run alone decide: 2 of 2 pass.",
-    "baseline absent, no policy": "**There is nothing to compare with**: no configuration. No policy decides either.",
+    "baseline absent": "**There is nothing to compare with on `main`**: there is no oloproof.yaml at its place in the "
+    "base. The rules on this run alone decide: 2 of 2 pass.",
+    "baseline absent, no policy": "**There is nothing to compare with on `main`**: no configuration. No policy decides "
+    "either.",
+    "baseline absent, only pair rules": "**There is nothing to compare with on `main`**: no configuration. The rules "
+    "all compare two runs, so none is decided.",
     "baseline absent, rule fails": "**`hit_rate_at_2` is 30.8% [8.9%, 61.0%] here**; rule `retrieval-floor` asks for "
-    "at least 80.0%. There is nothing to compare with: none.",
-    "baseline failed": "**The base could not be measured**, so nothing is compared with it, and that blocks:",
+    "at least 80.0%. There is nothing to compare with on `main`: none.",
+    "baseline failed": "**The base `main` could not be measured**, so nothing is compared with it, and that blocks.",
+    "baseline failed, errored": "**The base `main` could not be measured**, so nothing is compared with it, and that "
+    "blocks. 1 case errored here.",
+    "errored": "**4 results of `answer_correct` are missing and could change the outcome**; rule `no-new-failures` "
+    "allows 0. **3 cases that pass on `main` error here**.",
+    "one errored": "**Both rules pass.** **1 case that passes on `main` errors here**. No case that was judged on both "
+    "sides newly fails.",
+    "errored in both": "**Both rules pass.** 2 cases errored here. No case that was judged on both sides newly fails, "
+    "but 2 pairs of `answer_correct` are missing.",
+    "errored in the base": "**Both rules pass.** No case that was judged on both sides newly fails, but 1 pair of "
+    "`answer_correct` is missing.",
     "partial run": "**The evaluation did not come to its end**: 9 of 13 cases were attempted; that blocks, whatever"
     " the rules say. No case that passes on `main` fails here.",
     "no observations": "**Nothing could be judged**: none of 13 cases gave anything that could be judged; that blocks, "
-    "whatever the rules say.",
+    "whatever the rules say. 13 cases errored here.",
     "partial run that only warns": "**The evaluation did not come to its end**: 9 of 13 cases were attempted; the "
     "policy only warns of that. No case that passes on `main` fails here.",
     "identical": "**Both rules pass.** Nothing that could change a result differs from `main`. No case that "
@@ -426,16 +526,22 @@ SENTENCES = {
 }
 
 
-def golden() -> str:
-    return MADE_BY + comment(blocked_report())
+GOLDEN = {"comment-block.md": blocked_report(), "comment-errored.md": errored_report()}
+
+
+def golden(name: str) -> str:
+    return MADE_BY + comment(GOLDEN[name])
 
 
 # ------------------------------------------------------------------------------------------ reading it
 
 
-def test_the_golden_comment_is_up_to_date() -> None:
-    expected = GOLDEN.read_text(encoding="utf-8")
-    assert golden() == expected, "run `.venv/bin/python tests/unit/test_comment.py` and look at what changed"
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_golden_comment_is_up_to_date(name: str) -> None:
+    expected = (DATA / name).read_text(encoding="utf-8")
+    assert golden(name) == expected, (
+        "run `.venv/bin/python tests/unit/test_comment.py` and look at what changed"
+    )
 
 
 @pytest.mark.parametrize("outcome", SENTENCES)
@@ -483,7 +589,9 @@ def assert_tables_are_whole(page: Page) -> None:
 def test_the_parts_stand_in_order() -> None:
     text = comment(
         blocked_report(
-            warnings=(Warning("index", "The index changed."),), comparison=comparison("x", added=("new_one",))
+            warnings=(Warning("index", "The index changed."),),
+            comparison=comparison("x", added=("new_one",)),
+            errors=errors(errored_case("y")),
         )
     )
     marks = [
@@ -491,16 +599,19 @@ def test_the_parts_stand_in_order() -> None:
         "**3 cases that pass on",
         "> [!WARNING]",
         "| Rule |",
+        "### Metrics",
+        "Cases in no pair",
         "### 3 new failures of `answer_correct`",
         "With the gold passages as context 2 of 3 recover.",
         "What they answered",
+        "### 1 case errored here",
         "1 fixed: `seat_count`",
         "3 still failing",
         "**Implicated: ranking depth**",
-        "### Metrics",
         "2 slice values",
-        "Cases in no pair",
-        "<sub>",
+        "<sub>here: retrieve",
+        "`9f8e7d6` (work tree)",
+        "`oloproof inspect ID` shows more of `run_",
     ]
     places = [text.index(mark) for mark in marks]
     assert places == sorted(places)
@@ -511,9 +622,9 @@ def test_each_table_has_its_columns() -> None:
     headings = "".join(n.text for n in page.nodes if "th" in n.inside)
     assert headings == (
         "RuleAsksFoundState"
+        "MetricmainhereDifference [95%]Cases"
         "CaseLabelRelevant passage: main → hereRepeated"
         "CaseExpectedmainhere"
-        "MetricmainhereDifference [95%]Cases"
         "SliceCasesanswer_correcthit_rate_at_2ndcg_at_6citations_valid"
     )
 
@@ -581,9 +692,11 @@ def test_many_relevant_passages_are_counted() -> None:
 def test_unstable_cases_are_marked_and_say_which_repeat_differed() -> None:
     text = comment(OUTCOMES["unstable"])
     assert re.search(
-        r"`flaky` \| `UNSTABLE`<br>passes when repeated unchanged .*\| \*\*unstable\*\*: passed here \|", text
+        r"`flaky` \| `UNSTABLE`<br>passes when repeated unchanged .*"
+        r"\| \*\*unstable\*\*: passed here, passed again on `main` \|",
+        text,
     )
-    assert re.search(r"`lucky` .*\| \*\*unstable\*\*: failed on `main` \|", text)
+    assert re.search(r"`lucky` .*\| \*\*unstable\*\*: failed again here, failed on `main` \|", text)
 
 
 def test_what_was_not_diagnosed_says_why() -> None:
@@ -661,7 +774,7 @@ def test_without_a_base_the_metrics_stand_alone() -> None:
     assert "| `answer_correct` | 69.2% | [10.0%, 90.1%] | 9 of 13 · 1 missing |" in text
     assert "new failures" not in text
     assert "Difference" not in text
-    assert "compared with nothing" in text
+    assert "(work tree) + uncommitted changes; the base `a1b2c3d` (main) gave nothing to compare with" in text
 
 
 def test_a_failed_base_shows_the_end_of_its_error() -> None:
@@ -694,11 +807,12 @@ def test_cases_and_evaluators_that_do_not_pair_are_named() -> None:
         "Cases in no pair: 1 added (`new_one`), 2 removed (`old_one`, `older_one`), 1 edited (`odd`)." in text
     )
     assert "Not compared, since the evaluators differ: `tone`." in text
-    assert "2 of 13 cases errored here, 0 of 13 on `main`; they count as missing." in text
 
 
 def test_the_small_print_tells_commits_work_and_ids() -> None:
     text = comment(blocked_report()).splitlines()[-1]
+    parts = ["<sub>here: ", "<br>`main`: ", "<br>`9f8e7d6`", "<br>suite ", "<br>`oloproof inspect ID`"]
+    assert sorted(parts, key=text.index) == parts
     assert "`9f8e7d6` (work tree) + uncommitted changes against `a1b2c3d` (main)" in text
     assert (
         "suite `oloproof.yaml` on `data/support.jsonl`, 13 cases · policies `release.yaml`, `compare.yaml`"
@@ -725,10 +839,61 @@ def test_every_reason_code_has_words() -> None:
         assert "_" not in rule_reason(not_worse_rule(FAIL, code))
 
 
-def test_a_repeat_without_result_is_not_called_a_failure() -> None:
-    case = new_failure("a", Label.UNRESOLVED, reason="intervention_evidence_missing", strength=Strength.NONE)
-    text = comment(blocked_report(failures=(failures(case),)))
-    assert re.search(r"`UNRESOLVED`<br>a re-execution gave nothing to judge \|.*\| no result \|", text)
+@pytest.mark.parametrize(
+    ("head", "base", "says"),
+    [
+        ("failed", "passed", "the same again"),
+        ("missing", "passed", "no result here, passed again on `main`"),
+        ("failed", "missing", "failed again here, no result on `main`"),
+        (None, "passed", "not repeated here, passed again on `main`"),
+        ("failed", None, "failed again here, not repeated on `main`"),
+        (None, None, "not repeated"),
+    ],
+)
+def test_the_repeats_are_told_as_they_came_out(head, base, says: str) -> None:
+    """A repeat without result is not called a failure, nor one that was not made."""
+    case = new_failure("a", head_repeat=head, base_repeat=base)
+    assert comment(blocked_report(failures=(failures(case),))).count(f"| {says} ") == 1
+
+
+def test_errored_cases_say_where_it_happened_and_what_they_came_to_in_the_base() -> None:
+    text = comment(errored_report())
+    assert "### 4 cases errored here" in text
+    assert "| `extra_seat` | `retrieve` | `exception`<br>KeyError: 'kb-03' | passed |" in text
+    assert "| `money_back` | `retrieve` | `exception`<br>KeyError: 'kb-09' | failed |" in text
+    assert "What errored counts as missing." in text
+    assert "No case that passes" not in text
+    both = comment(OUTCOMES["errored in both"])
+    assert "| `a` | `retrieve` | `exception`<br>KeyError: 'kb-03' | errored |" in both
+    assert "2 of 13 cases errored on `main`. What errored counts as missing." in both
+
+
+def test_without_a_base_the_errored_cases_stand_alone() -> None:
+    text = comment(OUTCOMES["baseline failed, errored"])
+    assert "| Case | Stage | What happened |\n" in text
+    assert "### 1 case errored here" in text
+
+
+def test_errors_of_the_base_alone_are_counted() -> None:
+    text = comment(OUTCOMES["errored in the base"])
+    assert "errored here" not in text
+    assert "1 of 13 cases errored on `main`. What errored counts as missing." in text
+
+
+def test_of_hundreds_of_errored_cases_some_rows_are_shown_and_the_rest_counted() -> None:
+    some = errors(*(errored_case(f"case_{n}") for n in range(20)), total=320)
+    text = comment(errored_report(errors=some))
+    assert "### 320 cases errored here" in text
+    assert "and 300 more; `oloproof inspect ID --failures` shows them all" in text
+    assert "`case_19`" in text
+
+
+def test_that_no_case_newly_fails_is_qualified_where_a_pair_is_missing() -> None:
+    odd = paired("answer_correct", 0.5, 0.5, paired=11, missing=2)
+    for report in (calm_report(comparison=comparison(metrics=(odd,))), OUTCOMES["one errored"]):
+        text = comment(report)
+        assert "No case that passes on" not in text
+        assert text.count("No case that was judged on both sides newly fails") == 2
 
 
 # ---------------------------------------------------------------------------------------- hostile text
@@ -738,7 +903,7 @@ ELEMENTS = {
     *("table", "thead", "tbody", "tr", "th", "td", "details", "summary"),
 }
 #: Names of fields that are chosen from a fixed list by our own code.
-FIXED = {"kind", "method"}
+FIXED = {"kind", "method", "head_repeat", "base_repeat", "base"}
 
 
 def poisoned(value, text: str | Callable[[str], str], name: str = ""):
@@ -769,6 +934,8 @@ def everything() -> Report:
         ),
         failures=(failures(UNSTABLE_CASE, UNSTABLE_IN_BASE, NO_GOLD, new_failure("x")), many_failures(2, 1)),
         head=side(errored=1),
+        base=base_side(errored=1),
+        errors=errors(errored_case("e"), errored_case("f", "errored"), total=30),
     )
 
 
@@ -824,6 +991,7 @@ def huge(text: str, count: int) -> Report:
         policies=("p",) * count,
         warnings=(Warning("w", "w"),) * count,
         failures=(each,) * min(count, 40),
+        errors=errors(*[errored_case("e")] * min(count, 20), total=count),
         comparison=comparison(
             metrics=(paired("m", 0.5, 0.4, excluded={str(n): 1 for n in range(9)}),) * count,
             slice_rows=(row,) * count,
@@ -867,6 +1035,7 @@ PROSE_FIELDS = {
     "fate",
     "among",
     "head_answer",
+    "message",
 }
 
 
@@ -908,5 +1077,6 @@ def test_the_least_telling_goes_first() -> None:
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(golden(), encoding="utf-8")
-    print(f"Wrote {GOLDEN}")
+    for each in GOLDEN:
+        (DATA / each).write_text(golden(each), encoding="utf-8")
+        print(f"Wrote {DATA / each}")

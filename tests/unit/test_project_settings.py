@@ -99,9 +99,9 @@ def test_what_may_be_left_out_has_the_documented_defaults(load: Load) -> None:
         "relevance_unit": "document",
         "slices": (),
         "min_slice_support": 5,
-        "execution": {"workers": 1, "threads": 1, "timeout_seconds": 60.0, "retries": 0},
+        "execution": {"workers": 1, "threads": 1, "timeout_seconds": 60.0, "retries": 0, "memory_mb": None},
         "diagnosis": {"max_cases": 50, "max_generate_calls": 400, "criterion": None},
-        "identity": {"env": (), "ignore_files": ()},
+        "identity": {"env": (), "ignore_files": (), "on_stale_index": "rerun"},
         "prepare": None,
     }
 

@@ -1,0 +1,83 @@
+"""The user's own evaluator: a function of theirs, called in the worker."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, PrivateAttr
+
+from oloproof.canonical import canonical_json
+from oloproof.evaluators.base import CriterionName, Evaluator, Kind
+from oloproof.records import FAILED, PASSED, Case, Execution, Judgment, State, excluded, missing
+
+
+def _function_path(text: str) -> str:
+    module, colon, name = text.partition(":")
+    if not (colon and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))):
+        raise ValueError(f'expected module:function such as checks:polite, found "{text}"')
+    return text
+
+
+class PythonEvaluator(Evaluator):
+    """Calls `object` (module:function) with the keyword arguments input, expected, output and context (a tuple of
+    Passage); it gives True or False, a score in [0, 1], or None when it does not apply.
+
+    With the scale pass_fail a score other than 0 and 1 makes the judgment missing. What the function's code reaches
+    is part of the evaluator's definition, so that a judgment is not reused once it has changed. An exception, a wrong
+    value or a time-out makes the judgment missing, and the case is judged anew next time.
+    """
+
+    asks_worker: ClassVar[bool] = True
+
+    type: Literal["python"] = "python"
+    object: Annotated[str, AfterValidator(_function_path)]
+    criterion: CriterionName
+    scale: Kind = "pass_fail"
+    _code: str = PrivateAttr(default="")
+
+    @property
+    def kind(self) -> Kind:
+        return self.scale
+
+    def with_code(self, fingerprint: str) -> PythonEvaluator:
+        """The same evaluator with the fingerprint of its function's code."""
+        known = self.model_copy()
+        known._code = fingerprint
+        return known
+
+    def definition(self) -> dict[str, Any]:
+        return {**super().definition(), "code": self._code}
+
+    def expected_key(self, case: Case) -> str:
+        """All of the expected value, and the input, which the function sees too."""
+        return canonical_json([case.input, dict(case.expected)])
+
+    def binary_on(self, case: Case) -> bool:
+        return self.scale == "pass_fail"
+
+    def assess(self, case: Case, execution: Execution) -> Judgment:
+        """Only the worker can say; `request` and `judge_reply` are what is asked of it and what it answers."""
+        return missing("not_judged")
+
+    def request(self, case: Case, execution: Execution, context: list[list[Any]]) -> dict[str, Any]:
+        """The message to the worker. `context` holds doc_id, chunk_id, score and text of each passage."""
+        return {
+            "op": "evaluate",
+            "object": self.object,
+            "input": case.input,
+            "expected": dict(case.expected),
+            "output": execution.output,
+            "context": context,
+        }
+
+    def judge_reply(self, value: Any, fault: str | None) -> Judgment:
+        """The judgment from what the function gave; `fault` is the kind of error when it gave nothing."""
+        if fault is not None:
+            return missing(f"evaluator_{fault}")
+        if value is None:
+            return excluded("evaluator_does_not_apply")
+        if value in (0, 1):
+            return PASSED if value else FAILED
+        if self.scale == "pass_fail":
+            return missing("score_under_scale_pass_fail")
+        return Judgment(State.OBSERVED, float(value))

@@ -1,0 +1,174 @@
+"""Names, constants, attributes and subscripts in normal form."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+from oloproof.identity.knowledge import DOCUMENTATION, SOURCE_READERS, SPIES
+from oloproof.identity.scopes import Names
+
+_SPECIAL_ATTRIBUTES = SPIES | SOURCE_READERS | DOCUMENTATION
+_SKIPPED_FIELDS = frozenset({"ctx", "type_comment", "kind", "simple"})
+
+
+class Visitors(dict[type[Any], Callable[[Any, Any], None]]):
+    """Functions that read a value into a reader, by the value's type. A kind of node that is not listed is read as it
+    is: its name and all its parts; anything else by its `repr`."""
+
+    def __missing__(self, kind: type[Any]) -> Callable[[Any, Any], None]:
+        self[kind] = visitor = self._visitor(kind)
+        return visitor
+
+    def _visitor(self, kind: type[Any]) -> Callable[[Any, Any], None]:
+        if not issubclass(kind, ast.AST):
+            return lambda reader, value: reader.tokens.append(repr(value))
+        tag = kind.__name__
+        fields = tuple(field for field in kind._fields if field not in _SKIPPED_FIELDS)
+
+        def read_parts(reader: Any, node: ast.AST) -> None:
+            reader.tokens.append(tag)
+            for field in fields:
+                value = getattr(node, field, None)
+                self[value.__class__](reader, value)
+
+        return read_parts
+
+
+class Attributes(Names):
+    """Reads expressions into tokens: two pieces of code with equal tokens do the same."""
+
+    #: What reads each kind of node, and of part of one.
+    visitors: ClassVar[Visitors]
+
+    def read(self, node: ast.AST) -> None:
+        """Read a statement or an expression."""
+        self.visitors[node.__class__](self, node)
+
+    def read_all(self, nodes: Iterable[ast.AST | None]) -> None:
+        tokens, visitors = self.tokens, self.visitors
+        tokens.append("[")
+        for node in nodes:
+            visitors[node.__class__](self, node)
+        tokens.append("]")
+
+    def read_safely(self, node: ast.AST | None, use: str = "c") -> None:
+        """Read an expression whose value is looked at here and not passed on."""
+        if isinstance(node, ast.Name):
+            self.tokens.append("N" + node.id)
+            self.load(use, node.id, "")
+        elif isinstance(node, ast.Attribute):
+            self.attribute(node, use)
+        elif node is None:
+            self.tokens.append("None")
+        else:
+            self.read(node)
+
+    def name(self, node: ast.Name) -> None:
+        name = node.id
+        self.tokens.append("N" + name)
+        if node.ctx.__class__ is not ast.Load:
+            self.bind(name)
+        elif name == self._receiver:
+            self.load_self("r", "")
+        else:
+            self._scope.loads.add(("r", name, ""))
+
+    def constant(self, node: ast.Constant) -> None:
+        value = node.value
+        self.tokens.append("K" + repr(value))
+        if value.__class__ is str and len(value) < 200 and _may_name_code(value):
+            self.refs.add("t" + value)
+
+    # ------------------------------------------------------------------------- attributes and subscripts
+
+    def attribute(self, node: ast.Attribute, use: str = "r", method: str = "") -> None:
+        """Read an attribute. `method` is what is called on it by the syntax around it."""
+        names = []
+        base: ast.expr = node
+        while isinstance(base, ast.Attribute):
+            names.append(base.attr)
+            base = base.value
+        names.reverse()
+        self.tokens.append("A" + ".".join(names))
+        if node.ctx.__class__ is not ast.Load:
+            use = "w"
+        if not _SPECIAL_ATTRIBUTES.isdisjoint(names):
+            use, names = self.special(use, names)
+        path = ".".join((*names, method) if method else names)
+        if isinstance(base, ast.Name):
+            self.tokens.append("N" + base.id)
+            self.load(use, base.id, path)
+        elif not isinstance(base, ast.Call) or not self._instance_call(base, use, path):
+            self._unknown.update(names)
+            self._written_into(base) if use == "w" else self.read(base)
+
+    def special(self, use: str, names: list[str]) -> tuple[str, list[str]]:
+        """Note attributes that show what is loaded, source text or docstrings; the last make their owner a value."""
+        if not SPIES.isdisjoint(names):
+            self.refs.add("D")
+        if not SOURCE_READERS.isdisjoint(names):
+            self.refs.add("B")
+        for position, name in enumerate(names):
+            if name in DOCUMENTATION and use != "w":
+                self.refs.add("A")
+                return "r", names[:position]
+        return use, names
+
+    def _instance_call(self, node: ast.Call, use: str, path: str) -> bool:
+        """Read `super()` and `type(self)` before a dot; False for anything else."""
+        function = node.func
+        if self._receiver is None or not isinstance(function, ast.Name) or node.keywords:
+            return False
+        if function.id not in ("super", "type") or not self._bindings.knows_nothing_of(function.id):
+            return False
+        names = [argument.id for argument in node.args if isinstance(argument, ast.Name)]
+        if len(names) != len(node.args) or (names and names[-1] != self._receiver):
+            return False
+        if function.id == "super" and len(names) in (0, 2):
+            self.refs.add(f"{use}{'^^' if names else '^'}.{path}")
+        elif function.id == "type" and len(names) == 1:
+            self.load_self(use, path)
+        else:
+            return False
+        self.tokens.append(f"{function.id}({','.join(names)})")
+        return True
+
+    def subscript(self, node: ast.Subscript) -> None:
+        self.tokens.append("Subscript")
+        if node.ctx.__class__ is ast.Load:
+            self.read(node.value)
+        else:
+            self._written_into(node.value, "__setitem__")
+        self.read(node.slice)
+
+    def augmented_assign(self, node: ast.AugAssign) -> None:
+        self.tokens.append("AugAssign " + node.op.__class__.__name__)
+        if isinstance(node.target, ast.Attribute):
+            self._written_into(node.target, "__iadd__")
+        else:
+            self.read(node.target)
+        self.read(node.value)
+
+    def _written_into(self, base: ast.expr, method: str = "") -> None:
+        """Read what is assigned into: a name or an attribute counts as written, not as read. `method` is what is called
+        on it."""
+        if isinstance(base, ast.Name):
+            self.tokens.append("N" + base.id)
+            self.load("w", base.id, method)
+        elif isinstance(base, ast.Attribute):
+            self.attribute(base, "w", method)
+        elif isinstance(base, ast.Subscript):
+            self.tokens.append("Subscript")
+            self._written_into(base.value, "__getitem__")
+            self.read(base.slice)
+        else:
+            self.read(base)
+
+
+def _may_name_code(text: str) -> bool:
+    """Whether a string looks like module.name, module:name or path/file.py."""
+    if text.endswith(".py"):
+        return True
+    return ("." in text or ":" in text) and text.replace(".", "").replace(":", "").isidentifier()

@@ -1,0 +1,321 @@
+"""Changes of a project, and what each must run again: the ground of docs/identity.md.
+
+`python tests/integration/mutations.py` writes the table into that page.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+#: What can run again. Judging is told from the report, the rest from what the app notes of its calls.
+RETRIEVE, COUNT, GENERATE, JUDGE = "retrieve", "count_tokens", "generate", "judge"
+EVERYTHING = (RETRIEVE, COUNT, GENERATE, JUDGE)
+NOTHING: tuple[str, ...] = ()
+
+APP = '''"""An app that notes each call."""
+
+import json
+from pathlib import Path
+
+import ranking
+import wording
+from oloproof import Passage, Retrieval, rag_system
+
+HERE = Path(__file__).parent
+LIMIT = 2
+STYLE = "plain"
+
+
+def note(what):
+    with open(HERE / "calls.txt", "a") as file:
+        file.write(what + "\\n")
+
+
+class Base:
+    def ordered(self, passages):
+        return sorted(passages, key=lambda p: -p.score)
+
+
+@rag_system(name="noting", version="1", depth=4, top_k=3, token_budget=50, index_version="one")
+class Rag(Base):
+    tone = "calm"
+
+    def __init__(self):
+        self.corpus = json.loads((HERE / "corpus.json").read_text())
+
+    def retrieve(self, input, depth):
+        note("retrieve")
+        boost = float((HERE / "boost.txt").read_text())
+        found = [Passage(d, boost * ranking.score(input["q"], t), t) for d, t in self.corpus.items()]
+        return Retrieval(input["q"], depth, tuple(self.ordered(found)[: min(depth, LIMIT)]))
+
+    def generate(self, input, context):
+        note("generate")
+        prompt = (HERE / "prompt.txt").read_text()
+        return {"answer": wording.phrase(prompt + context[0].text + STYLE[:0] + self.tone[:0])}
+
+    def count_tokens(self, passage):
+        note("count_tokens")
+        return self.measure(passage.text)
+
+    def measure(self, text):
+        return len(text.split())
+
+
+def unused(text):
+    return text
+'''
+
+FILES = {
+    "app.py": APP,
+    "ranking.py": "def score(question, text):\n    return 1.0 + len(set(text))\n",
+    "wording.py": "def phrase(text):\n    return text\n",
+    "checks.py": "def short(*, input, expected, output, context):\n    return len(output['answer']) < 500\n",
+    "unrelated.py": "VALUE = 1\n",
+    "corpus.json": json.dumps({"d1": "blue sky", "d2": "red rose"}),
+    "boost.txt": "1.0",
+    "prompt.txt": "The answer: ",
+    "notes.md": "Nothing that matters.\n",
+    "release.yaml": "{version: 1, rules: [{id: r, metric: correct, kind: observed_count, max_failures: 9}]}\n",
+    "cases.jsonl": "".join(
+        json.dumps(
+            {
+                "id": name,
+                "input": {"q": f"what is {colour}?"},
+                "expected": {"answer": colour, "relevant": [{"doc_id": doc}]},
+                "metadata": {"topic": "colours"},
+            }
+        )
+        + "\n"
+        for name, colour, doc in (("one", "blue", "d1"), ("two", "red", "d2"))
+    ),
+    "oloproof.yaml": """version: 1
+dataset: cases.jsonl
+system: {rag: {object: "app:Rag"}}
+evaluators:
+  - {type: contains, criterion: correct, field: answer, expected_field: answer}
+  - {type: hit_rate, k: 1}
+  - {type: python, object: "checks:short", criterion: short}
+slices: [metadata.topic]
+execution: {workers: 1}
+identity: {env: [MODEL]}
+""",
+}
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A change, in words and as an edit; what must run again; and what the environment adds."""
+
+    what: str
+    runs: tuple[str, ...]
+    edit: Callable[[Path], None] = lambda folder: None
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def replaced(file: str, old: str, new: str) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        text = (folder / file).read_text()
+        assert old in text, f"{old!r} is not in {file}"
+        (folder / file).write_text(text.replace(old, new, 1))
+
+    return edit
+
+
+def appended(file: str, text: str) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        with (folder / file).open("a") as out:
+            out.write(text)
+
+    return edit
+
+
+def _settings(setting: str) -> Callable[[Path], None]:
+    return replaced("oloproof.yaml", 'object: "app:Rag"', f'object: "app:Rag", {setting}')
+
+
+def _lines_reversed(folder: Path) -> None:
+    lines = (folder / "cases.jsonl").read_text().splitlines(keepends=True)
+    (folder / "cases.jsonl").write_text("".join(reversed(lines)))
+
+
+def _reformatted(folder: Path) -> None:
+    text = (folder / "app.py").read_text()
+    text = text.replace("(self, input, context)", "(\n        self,\n        input,\n        context,\n    )")
+    (folder / "app.py").write_text(text.replace('"retrieve"', "'retrieve'"))
+
+
+def _moved(folder: Path) -> None:
+    text = (folder / "app.py").read_text()
+    start, end = text.index("def note"), text.index("class Base")
+    (folder / "app.py").write_text(text[:start] + text[end:] + "\n\n" + text[start:end])
+
+
+CODE = [
+    Mutation(
+        "the body of `retrieve`", (RETRIEVE,), replaced("app.py", "min(depth, LIMIT)", "min(LIMIT, depth)")
+    ),
+    Mutation(
+        "the body of `generate`",
+        (GENERATE, JUDGE),
+        replaced("app.py", "prompt + context[0].text", "prompt + str(context[0].text)"),
+    ),
+    Mutation(
+        "the body of `count_tokens`",
+        (COUNT,),
+        replaced("app.py", "self.measure(passage.text)", "self.measure(str(passage.text))"),
+    ),
+    Mutation(
+        "a method that only `count_tokens` calls",
+        (COUNT,),
+        replaced("app.py", "text.split()", "text.split(None)"),
+    ),
+    Mutation(
+        "a module that only `retrieve` uses", (RETRIEVE,), replaced("ranking.py", "1.0 +", "0.0 + 1.0 +")
+    ),
+    Mutation(
+        "a module that only `generate` uses",
+        (GENERATE, JUDGE),
+        replaced("wording.py", "return text", "return str(text)"),
+    ),
+    Mutation(
+        "a method of a base class that only `retrieve` calls",
+        (RETRIEVE,),
+        replaced("app.py", "-p.score", "0 - p.score"),
+    ),
+    Mutation(
+        "a global that only `retrieve` reads", (RETRIEVE,), replaced("app.py", "LIMIT = 2", "LIMIT = 1 + 1")
+    ),
+    Mutation(
+        "a global that only `generate` reads", (GENERATE, JUDGE), replaced("app.py", '"plain"', '"fancy"')
+    ),
+    Mutation(
+        "a class attribute that only `generate` reads",
+        (GENERATE, JUDGE),
+        replaced("app.py", '"calm"', '"loud"'),
+    ),
+    Mutation(
+        "a function that every stage calls",
+        EVERYTHING,
+        replaced("app.py", 'what + "\\n"', '"" + what + "\\n"'),
+    ),
+    Mutation(
+        "the constructor",
+        EVERYTHING,
+        replaced("app.py", "self.corpus = json", "self.other = 1\n        self.corpus = json"),
+    ),
+    Mutation("a custom evaluator's function", (JUDGE,), replaced("checks.py", "< 500", "< 400")),
+]
+SETTINGS = [
+    Mutation("`system.name`", EVERYTHING, replaced("oloproof.yaml", "system: {", "system: {name: other, ")),
+    Mutation(
+        "`system.version`", EVERYTHING, replaced("oloproof.yaml", "system: {", 'system: {version: "2", ')
+    ),
+    Mutation("`index_version`", (RETRIEVE,), _settings("index_version: two")),
+    Mutation("`depth`", (RETRIEVE,), _settings("depth: 3")),
+    Mutation("`top_k`, no context changes", NOTHING, _settings("top_k: 2")),
+    Mutation("`top_k`, contexts change", (GENERATE, JUDGE), _settings("top_k: 1")),
+    Mutation("`token_budget`, no context changes", NOTHING, _settings("token_budget: 60")),
+    Mutation("`token_budget`, contexts change", (GENERATE, JUDGE), _settings("token_budget: 3")),
+    Mutation(
+        "`top_k` in the decorator, no context changes", NOTHING, replaced("app.py", "top_k=3", "top_k=2")
+    ),
+    Mutation("a variable that `identity.env` names", EVERYTHING, env={"MODEL": "large"}),
+]
+DATA = [
+    Mutation(
+        "a file that `retrieve` opens (with a warning)",
+        (RETRIEVE, COUNT, GENERATE, JUDGE),
+        replaced("boost.txt", "1.0", "1.00"),
+    ),
+    Mutation(
+        "a file that the constructor opens (with a warning)",
+        EVERYTHING,
+        replaced("corpus.json", "blue sky", "blue sea"),
+    ),
+    Mutation("a file that only `generate` opens", (GENERATE, JUDGE), replaced("prompt.txt", "The", "Our")),
+    Mutation(
+        "the input of one case",
+        (RETRIEVE, GENERATE, JUDGE),
+        replaced("cases.jsonl", "what is blue?", "what is very blue?"),
+    ),
+]
+JUDGED = [
+    Mutation("an expected value", (JUDGE,), replaced("cases.jsonl", '"answer": "blue"', '"answer": "sky"')),
+    Mutation(
+        "the relevant documents of a case",
+        (JUDGE,),
+        replaced("cases.jsonl", '"doc_id": "d1"', '"doc_id": "d9"'),
+    ),
+    Mutation(
+        "an evaluator's settings",
+        (JUDGE,),
+        replaced("oloproof.yaml", "expected_field: answer", "expected_field: answer, ignore_case: true"),
+    ),
+]
+NEUTRAL = [
+    Mutation("nothing", NOTHING),
+    Mutation("a comment", NOTHING, replaced("app.py", "LIMIT = 2", "# How many.\nLIMIT = 2  # at most")),
+    Mutation(
+        "a docstring",
+        NOTHING,
+        replaced("app.py", '"""An app that notes each call."""', '"""Another text."""'),
+    ),
+    Mutation("formatting", NOTHING, _reformatted),
+    Mutation("the order of definitions", NOTHING, _moved),
+    Mutation(
+        "a function that nothing calls", NOTHING, replaced("app.py", "return text\n", "return text * 2\n")
+    ),
+    Mutation("a module that nothing imports", NOTHING, replaced("unrelated.py", "1", "2")),
+    Mutation("a file that no stage opens", NOTHING, appended("notes.md", "More.\n")),
+    Mutation("metadata", NOTHING, replaced("cases.jsonl", "colours", "paint")),
+    Mutation("a case's id", NOTHING, replaced("cases.jsonl", '"id": "one"', '"id": "first"')),
+    Mutation("the order of cases", NOTHING, _lines_reversed),
+    Mutation("a policy", NOTHING, replaced("release.yaml", "9", "8")),
+    Mutation("slices", NOTHING, replaced("oloproof.yaml", "[metadata.topic]", "[relevant_position]")),
+    Mutation("the number of workers", NOTHING, replaced("oloproof.yaml", "workers: 1", "workers: 2")),
+    Mutation("a time limit", NOTHING, replaced("oloproof.yaml", "workers: 1", "timeout_seconds: 33")),
+    Mutation("a variable that `identity.env` does not name", NOTHING, env={"OTHER": "x"}),
+    Mutation(
+        "the machine and its user",
+        NOTHING,
+        env={"HOSTNAME": "elsewhere", "HOME": "/nowhere", "USER": "nobody"},
+    ),
+]
+GROUPS = {
+    "Code": CODE,
+    "Settings and environment": SETTINGS,
+    "Data": DATA,
+    "What judges": JUDGED,
+    "Nothing that matters": NEUTRAL,
+}
+
+PAGE = Path(__file__).parents[2] / "docs" / "identity.md"
+BEGIN, END = "<!-- generated by tests/integration/mutations.py: begin -->", "<!-- generated: end -->"
+
+
+def table() -> str:
+    """The table of docs/identity.md."""
+    lines = ["| changed | retrieve | count_tokens | generate | judge |", "|---|:-:|:-:|:-:|:-:|"]
+    for group, mutations in GROUPS.items():
+        lines.append(f"| **{group}** | | | | |")
+        for mutation in mutations:
+            marks = " | ".join("runs" if part in mutation.runs else "–" for part in EVERYTHING)
+            lines.append(f"| {mutation.what} | {marks} |")
+    return "\n".join(lines)
+
+
+def page_with_table(page: str) -> str:
+    """The page's text with the table as it should be."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"Wrote {PAGE}", file=sys.stderr)

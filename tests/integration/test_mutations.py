@@ -1,0 +1,147 @@
+"""A change of an ingredient runs again what depends on it; any other change runs nothing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from mutations import (
+    COUNT,
+    EVERYTHING,
+    FILES,
+    GENERATE,
+    GROUPS,
+    JUDGE,
+    PAGE,
+    RETRIEVE,
+    Mutation,
+    page_with_table,
+)
+from projects import Oloproof, noted
+
+MUTATIONS = [mutation for group in GROUPS.values() for mutation in group]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory, oloproof: Oloproof) -> Path:
+    """The project after its first run."""
+    folder = tmp_path_factory.mktemp("mutations") / "project"
+    folder.mkdir()
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    first = oloproof("run", cwd=folder, env={"MODEL": "small"})
+    assert first.returncode == 0, first.stderr
+    assert set(noted(folder)) == {RETRIEVE, COUNT, GENERATE}
+    return folder
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=[mutation.what for mutation in MUTATIONS])
+def test_a_change_runs_again_what_depends_on_it_and_nothing_else(
+    measured: Path, tmp_path: Path, oloproof: Oloproof, mutation: Mutation
+) -> None:
+    folder = tmp_path / "another place"
+    shutil.copytree(measured, folder)
+    mutation.edit(folder)
+    done = oloproof("run", "--json", cwd=folder, env={"MODEL": "small", **mutation.env})
+    assert done.returncode == 0, done.stderr
+    calls = noted(folder)
+    judged_again = done.record["run"]["cache"]["judgment"][1] > 0
+    again = {stage for stage in (RETRIEVE, COUNT, GENERATE) if calls.get(stage)}
+    assert again == set(mutation.runs) - {JUDGE}
+    if (
+        GENERATE not in again
+        and RETRIEVE not in again
+        and COUNT not in again
+        and not _new_execution(mutation)
+    ):
+        assert judged_again == (JUDGE in mutation.runs)
+
+
+def _new_execution(mutation: Mutation) -> bool:
+    """Whether the execution is another one although no stage runs: then it is judged under its new identity."""
+    return "no context changes" in mutation.what
+
+
+def test_a_stale_index_is_named(measured: Path, tmp_path: Path, oloproof: Oloproof) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(measured, folder)
+    (folder / "boost.txt").write_text("2.0")
+    done = oloproof("run", cwd=folder, env={"MODEL": "small"})
+    said = "Warning: boost.txt changed and index_version is still one: 2 stored retrievals did not count and ran again"
+    assert said in done.lines
+    again = oloproof("run", cwd=folder, env={"MODEL": "small"})
+    assert "Warning" not in again.stdout
+    assert "Stages: retrieve 0 hit/0 miss; generate 0 hit/0 miss" in again.lines
+
+
+def test_a_file_that_changes_back_finds_the_results_made_under_it(
+    measured: Path, tmp_path: Path, oloproof: Oloproof
+) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(measured, folder)
+    (folder / "corpus.json").write_text(FILES["corpus.json"].replace("sky", "sea"))
+    oloproof("run", cwd=folder, env={"MODEL": "small"})
+    (folder / "corpus.json").write_text(FILES["corpus.json"])
+    noted(folder)
+    oloproof("run", cwd=folder, env={"MODEL": "small"})
+    assert noted(folder) == {}
+
+
+def test_a_stale_index_can_be_an_error(measured: Path, tmp_path: Path, oloproof: Oloproof) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(measured, folder)
+    (folder / "boost.txt").write_text("2.0")
+    settings = (folder / "oloproof.yaml").read_text()
+    (folder / "oloproof.yaml").write_text(
+        settings.replace("env: [MODEL]", "env: [MODEL], on_stale_index: error")
+    )
+    done = oloproof("run", cwd=folder, env={"MODEL": "small"})
+    assert done.returncode == 2
+    assert "boost.txt: changed, and index_version is still 'one'" in done.stderr
+    assert noted(folder) == {}
+
+
+def test_a_file_that_is_ignored_changes_nothing(measured: Path, tmp_path: Path, oloproof: Oloproof) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(measured, folder)
+    settings = (folder / "oloproof.yaml").read_text()
+    (folder / "oloproof.yaml").write_text(
+        settings.replace("env: [MODEL]", 'env: [MODEL], ignore_files: ["b*.txt"]')
+    )
+    (folder / "boost.txt").write_text("2.0")
+    oloproof("run", cwd=folder, env={"MODEL": "small"})
+    assert noted(folder) == {}
+
+
+def test_values_of_variables_are_not_stored(measured: Path, tmp_path: Path, oloproof: Oloproof) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(measured, folder)
+    oloproof("run", cwd=folder, env={"MODEL": "a-secret-model-name"})
+    stored = b"".join(path.read_bytes() for path in (folder / ".oloproof").glob("store*"))
+    assert b"a-secret-model-name" not in stored
+
+
+def test_identity_diff_names_the_ingredient_and_what_runs_again(
+    measured: Path, tmp_path: Path, oloproof: Oloproof
+) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(measured, folder)
+    unchanged = oloproof("identity", "--diff", "latest", cwd=folder, env={"MODEL": "small"})
+    assert unchanged.stdout.startswith("Nothing that identities are made of has changed")
+    (folder / "wording.py").write_text("def phrase(text):\n    return str(text)\n")
+    done = oloproof("identity", "--diff", "latest", cwd=folder, env={"MODEL": "small"})
+    assert "wording:phrase" in done.stdout
+    assert "Runs again: generate" in done.lines
+    assert "Still valid: retrieve, count_tokens" in done.lines
+
+
+def test_the_page_on_identity_holds_what_these_tests_show() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == page_with_table(page), "write it anew: python tests/integration/mutations.py"
+
+
+def test_every_part_is_shown_to_run_and_to_rest() -> None:
+    for part in EVERYTHING:
+        assert any(part in mutation.runs for mutation in MUTATIONS)
+        assert any(part not in mutation.runs for mutation in MUTATIONS)
