@@ -11,7 +11,7 @@ from oloproof.identity.calls import Calls
 from oloproof.identity.effects import Effects
 from oloproof.identity.hierarchy import Hierarchy
 from oloproof.identity.knowledge import OWN, STANDARD_LIBRARY
-from oloproof.identity.linking import Links
+from oloproof.identity.linking import Links, Resolution
 from oloproof.identity.packages import EVERYTHING, UNKNOWN
 from oloproof.identity.reach import STAGES, Reach
 from oloproof.identity.sources import Module, Sources, undisturbed
@@ -104,22 +104,16 @@ def code_identity(
     """
     sources = Sources(modules, search, cache)
     with undisturbed():
-        reached = _reach(target, sources, modules)
+        reached = _settled(target, sources, modules)
         sources.keep()
-    own = [
-        name for name in set().union(*(r.libraries for r in reached.values() if r)) if _is_own(name, sources)
-    ]
-    libraries = {
-        stage: frozenset(reach.libraries.difference(own)) if reach else frozenset()
-        for stage, reach in reached.items()
-    }
+    own = {name for reach in reached.values() if reach for name in reach.libraries if _is_own(name, sources)}
+    libraries = {stage: reach.libraries - own if reach else set() for stage, reach in reached.items()}
     facts = packages(frozenset().union(*libraries.values()))
     ingredients: dict[str, Ingredients] = {}
     for stage, reach in reached.items():
         found = {"python": python}
         if reach is not None:
-            found |= reach.ingredients
-            found |= facts.ingredients(libraries[stage])
+            found |= reach.ingredients | facts.ingredients(libraries[stage])
         ingredients[stage] = dict(sorted(found.items()))
     prints = {stage: digest("code", canonical_json(found)).hex() for stage, found in ingredients.items()}
     return CodeIdentity(Fingerprints(**prints), ingredients)
@@ -131,28 +125,37 @@ def _is_own(name: str, sources: Sources) -> bool:
     return sources.module(name) is not None or sources.was_imported(name)
 
 
-def _reach(target: str, sources: Sources, modules: Mapping[str, str]) -> dict[str, Reach | None]:
-    """What each stage reaches; None for a stage that the class has not."""
+def _settled(target: str, sources: Sources, modules: Mapping[str, str]) -> dict[str, Reach | None]:
+    """What each stage reaches; None for a stage that the class has not. Modules that turn up on the way may change
+    names that were passed before, so the walk begins again with them."""
     links = Links(sources)
-    name, _, path = target.partition(":")
-    _load(sources, links, [name, *modules])
-    hierarchy = Hierarchy(links)
+    _load(sources, links, [target.partition(":")[0], *modules])
+    while True:
+        known = sources.loaded()
+        reached = _reach(target, links, known, [name for name in modules if sources.module(name)])
+        if len(sources.loaded()) == len(known):
+            return reached
+
+
+def _reach(target: str, links: Links, known: list[Module], imported: list[str]) -> dict[str, Reach | None]:
+    sources, hierarchy = links.sources, Hierarchy(links)
     calls = Calls(links, hierarchy)
-    world = World(sources, links, hierarchy, calls, Effects(links, hierarchy, calls, sources.loaded()))
+    world = World(sources, links, hierarchy, calls, Effects(links, hierarchy, calls, known))
+    name, _, path = target.partition(":")
     module = sources.module(name)
-    found = links.resolve(module, path) if module is not None else None
-    system = hierarchy.only(found) if found is not None else None
+    found = links.resolve(module, path) if module is not None else Resolution()
+    system = hierarchy.only(found)
     base = Reach(world, hierarchy.family(system) if system is not None else None)
-    for each in [name, *sorted(modules)]:
-        if (imported := sources.module(each)) is not None:
-            base.enter(imported)
-    if module is None or found is None or not (found.names or found.wholes):
+    for each in [name, *sorted(imported)]:
+        if (entered := sources.module(each)) is not None:
+            base.enter(entered)
+    if module is None or not (found.names or found.wholes):
         base.everything()
     elif system is None:
         base.follow(found, "r", Place(module))
     else:
-        for where, passed, _ in found.names:
-            if where is not system.module or hierarchy.named(where, passed) is None:
+        for where, passed, _ in found.names:  # what imports the class on the way to it
+            if hierarchy.named(where, passed) is None:
                 base.name(where, passed)
     base.run()
     reached: dict[str, Reach | None] = {}

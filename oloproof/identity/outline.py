@@ -28,6 +28,8 @@ class Outline:
     def __init__(self, tree: ast.Module) -> None:
         tree.body = without_dead_branches(tree.body)
         self._bindings = Bindings(tree.body)
+        #: Names that mean different things at different places: bound several times, or builtins too.
+        self._rebound = {n for n, times in self._bindings.count.items() if times > 1 or n in BUILTIN_NAMES}
         self._units: list[Unit] = []
         self._names: dict[str, list[int | str]] = {}
         self._classes: dict[int, ClassOutline] = {}
@@ -171,9 +173,8 @@ class Outline:
     def _position(self, reader: Reader) -> Iterator[str]:
         """What a statement that is executed on import finds: which binding of a name that has several, which stars
         and actions came before."""
-        count = self._bindings.count
-        for root in sorted({_root(ref) for ref in reader.refs}):
-            if count.get(root, 0) > 1 or (root in count and root in BUILTIN_NAMES):
+        if self._rebound:
+            for root in sorted(self._rebound.intersection(map(_root, reader.refs))):
                 yield f"{root}#{self._seen[root]}"
         if self._seen["*"] or self._bindings.stars:
             yield f"stars {self._seen['*']}"

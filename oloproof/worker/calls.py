@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from oloproof.worker.lending import START_SECONDS, Ended, Lending, called
+from oloproof.worker.lending import ROLES, STAGES, START_SECONDS, Ended, Lending, called
 from oloproof.worker.process import Checkout, Lost, Reply
 
 __all__ = ["START_SECONDS", "perform", "release", "restart"]
@@ -49,7 +49,7 @@ def _lending(checkout: Checkout) -> Lending:
 def _perform(workers: Lending, request: dict[str, Any], timeout: float) -> Reply:
     operation = request["op"]
     for _ in range(MAX_LOSSES):
-        if workers.stuck is not None:
+        if workers.stuck is not None and ROLES.get(operation) == STAGES:
             return workers.stuck
         worker = workers.take(operation)
         reply = None

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from oloproof.worker.process import Checkout, Reply, WorkerProcess, end_marked
+from oloproof.worker.kernel import end_marked
+from oloproof.worker.process import Checkout, Reply, WorkerProcess
 from oloproof.worker.shared import start
 
 #: How long an app may take to be constructed, in seconds, unless a stage call may take longer.
@@ -37,12 +39,14 @@ class Ended(Exception):
 
 @dataclass(eq=False)
 class Worker:
-    """A worker process with what its calls share. `lent` counts the calls under way; a retired one gets no more."""
+    """A worker process with what its calls share. `lent` counts the calls under way; a retired one gets no more, and is
+    closed once it has none."""
 
     process: WorkerProcess
     role: str | None = None
     lent: int = 0
     retired: bool = False
+    closing: bool = False
     constructed: bool = False
     #: Held while the app is constructed; the attempts that have ended, and how the last one failed.
     constructing: threading.Lock = field(default_factory=threading.Lock)
@@ -78,7 +82,8 @@ class Lending:
         self._workers: set[Worker] = set()
         #: Those that can take a call; the one used last stands at the end.
         self._free: list[Worker] = []
-        self._barren = 0
+        #: How many replacements in a row have not answered a call, by role.
+        self._barren: Counter[str | None] = Counter()
         self._closed = False
         self._alone = threading.Lock()
         self._waiting_alone = 0
@@ -115,10 +120,9 @@ class Lending:
                     self._retire(worker)
                 elif worker.lent == self.checkout.threads - 1:
                     self._free.append(worker)
-            unused = self._discarded(worker)
+            unused = self._unused(worker)
             self._changed.notify_all()
-        if unused:
-            worker.process.close()
+        self._close(unused)
 
     def _find(self, role: str | None) -> Worker | None:
         for worker in reversed(self._free):
@@ -127,8 +131,7 @@ class Lending:
             if worker.process.alive:
                 return worker
             self._retire(worker)
-            if self._discarded(worker):
-                worker.process.close()
+            self._close(self._unused(worker))
             return self._find(role)
         return None
 
@@ -147,13 +150,14 @@ class Lending:
         """Whether a worker is to be replaced after a call."""
         if reply is None:
             return True
+        role = ROLES.get(operation)
         if reply.kind is None:
-            self._barren = 0
+            self._barren[role] = 0
             return False
-        harmless = operation == "evaluate" or self._barren >= MAX_BARREN
+        harmless = role == EVALUATORS or self._barren[role] >= MAX_BARREN
         if harmless and reply.kind in ("exception", "invalid_return"):
             return False
-        self._barren += 1
+        self._barren[role] += 1
         return True
 
     def _retire(self, worker: Worker) -> None:
@@ -161,12 +165,20 @@ class Lending:
         if worker in self._free:
             self._free.remove(worker)
 
-    def _discarded(self, worker: Worker) -> bool:
-        """Whether nobody needs the worker any more; it then counts no longer, and is to be closed."""
-        if worker.lent or not (worker.retired or self._closed):
-            return False
-        self._workers.discard(worker)
-        return True
+    def _unused(self, *workers: Worker) -> list[Worker]:
+        """Those of the workers that nobody needs any more: the caller is to close them."""
+        found = [w for w in workers if not (w.lent or w.closing) and (w.retired or self._closed)]
+        for worker in found:
+            worker.closing = True
+        return found
+
+    def _close(self, workers: list[Worker]) -> None:
+        for worker in workers:
+            worker.process.close()
+        if workers:
+            with self._changed:
+                self._workers.difference_update(workers)
+                self._changed.notify_all()
 
     # --------------------------------------------------------------------------------- calls on their own
 
@@ -186,9 +198,8 @@ class Lending:
                     keep = reply is not None and reply.kind is None and self._waiting_alone > 0
                     worker.retired = not keep
                     self._lone = worker if keep else None
-                    unused = self._discarded(worker)
-                if unused:
-                    worker.process.close()
+                    unused = self._unused(worker)
+                self._close(unused)
         return reply
 
     def _take_alone(self) -> Worker:
@@ -197,8 +208,11 @@ class Lending:
             if self._closed:
                 raise Ended
             worker = self._lone
-            if worker is None or not worker.process.alive:
-                worker = self._start(replace(self.checkout, threads=1))
+            if worker is not None and (worker.retired or not worker.process.alive):
+                worker.retired = True
+                self._close(self._unused(worker))
+                worker = None
+            worker = worker or self._start(replace(self.checkout, threads=1))
             worker.lent += 1
             return worker
 
@@ -207,26 +221,24 @@ class Lending:
     def restart(self) -> None:
         """Have the next call meet a fresh worker; what is under way is finished first."""
         with self._changed:
-            for worker in list(self._workers):
+            for worker in self._workers:
                 self._retire(worker)
-            unused = [worker for worker in list(self._workers) if self._discarded(worker)]
-            self._barren = 0
+            unused = self._unused(*self._workers)
+            self._barren.clear()
             self.stuck = None
             self._changed.notify_all()
-        for worker in unused:
-            worker.process.close()
+        self._close(unused)
 
     def end(self) -> None:
         """End every worker, those at work too."""
         with self._changed:
             self._closed = True
-            unused = [worker for worker in list(self._workers) if self._discarded(worker)]
-            at_work = list(self._workers)
+            unused = self._unused(*self._workers)
+            everyone = list(self._workers)
             self._changed.notify_all()
-        for worker in at_work:
+        for worker in everyone:
             worker.process.kill()
-        for worker in unused:
-            worker.process.close()
+        self._close(unused)
         end_marked(self._mark)
 
 

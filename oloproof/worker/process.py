@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import select
 import signal
 import subprocess
-import tempfile
-from bisect import insort
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -17,7 +14,9 @@ from typing import Any
 
 from oloproof.worker.channel import LEFTOVER, PIPES_LOST
 from oloproof.worker.failures import lacks_memory, too_small
+from oloproof.worker.kernel import MARK, memory_file, oom_kills, scratch_file
 from oloproof.worker.lifeline import lifeline
+from oloproof.worker.opened import Opened
 from oloproof.worker.printing import LOG_HEAD, PAGE_SIZE, left_out, read_log
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -30,8 +29,6 @@ READ_SIZE = 1 << 16
 MAX_MESSAGE = 256 * 1024 * 1024
 #: How often a wait looks after the log and the process, in seconds.
 GLANCE = 0.5
-#: Environment variable that marks a worker and whatever it starts, however it is detached.
-MARK = "OLOPROOF_WORKER"
 
 
 @dataclass(frozen=True)
@@ -86,29 +83,32 @@ class WorkerProcess:
 
     def __init__(self, checkout: Checkout, mark: str) -> None:
         self.checkout = checkout
-        self._files = [_scratch_file("log")]
-        if checkout.threads > 1:
-            self._files.append(_memory_file(checkout.threads * PAGE_SIZE))
-        request_read, request_write = os.pipe()
-        reply_read, reply_write = os.pipe()
+        self._files = [scratch_file("log")]
+        ours: list[int] = []
+        theirs: list[int] = []
         try:
-            self._process = self._started(request_read, reply_write, mark)
+            if checkout.threads > 1:
+                self._files.append(memory_file(checkout.threads * PAGE_SIZE))
+            for near, far in ((ours, theirs), (theirs, ours)):
+                reading, writing = os.pipe()
+                far.append(reading)
+                near.append(writing)
+            self._process = self._started(mark, *theirs)
         except BaseException:
-            for fd in (request_write, reply_read, *self._files):
+            for fd in (*ours, *self._files):
                 os.close(fd)
             raise
         finally:
-            for fd in (request_read, reply_write):
+            for fd in theirs:
                 os.close(fd)
-        self._requests = request_write
-        self._replies = reply_read
-        os.set_blocking(request_write, False)
+        self._requests, self._replies = ours
+        os.set_blocking(self._requests, False)
         self._numbers = 0
         self._closed = False
-        self._opened = _Opened()
-        self._oom_kills = _oom_kills()
+        self._opened = Opened()
+        self._oom_kills = oom_kills()
 
-    def _started(self, requests: int, replies: int, mark: str) -> subprocess.Popen[bytes]:
+    def _started(self, mark: str, requests: int, replies: int) -> subprocess.Popen[bytes]:
         checkout = self.checkout
         log, *pages = self._files
         life = lifeline()
@@ -246,7 +246,7 @@ class WorkerProcess:
     def _exit_sentence(self, status: int | None) -> str:
         if status is None or status == PIPES_LOST:
             return "the code closed the file descriptors of its worker"
-        if status == -signal.SIGKILL and _oom_kills() > self._oom_kills:
+        if status == -signal.SIGKILL and oom_kills() > self._oom_kills:
             return "the worker was ended by SIGKILL: the machine ran out of memory"
         limit = self.checkout.memory_mb
         short = limit is not None and lacks_memory(read_log(self._files[0]))
@@ -280,40 +280,6 @@ class WorkerProcess:
             os.close(fd)
 
 
-class _Opened:
-    """The files that a worker has opened so far."""
-
-    def __init__(self) -> None:
-        self._for_retrievals = _SortedPaths()
-        self._all = _SortedPaths()
-
-    def after(self, new: list[list[str]] | None, operation: str) -> tuple[str, ...]:
-        """All that count for an operation, once those that its reply brought are in."""
-        if new is not None:
-            for_retrievals, later = new
-            self._for_retrievals.add(for_retrievals)
-            self._all.add(for_retrievals)
-            self._all.add(later)
-        return (self._for_retrievals if operation == "retrieve" else self._all).paths
-
-
-class _SortedPaths:
-    """A set of paths that is read as a sorted tuple, the same one until the set grows."""
-
-    def __init__(self) -> None:
-        self._known: set[str] = set()
-        self._sorted: list[str] = []
-        self.paths: tuple[str, ...] = ()
-
-    def add(self, paths: list[str]) -> None:
-        for path in paths:
-            if path not in self._known:
-                self._known.add(path)
-                insort(self._sorted, path)
-        if len(self._sorted) > len(self.paths):
-            self.paths = tuple(self._sorted)
-
-
 #: What reading a reply raises when the user's code has written to the pipe.
 NO_REPLY = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 TAMPERED = "the worker's pipe carried something that is no reply"
@@ -325,49 +291,3 @@ def message_line(request: dict[str, Any], number: int) -> bytes:
 
 def too_late(timeout: float) -> str:
     return f"no answer within {timeout:g} s"
-
-
-def _scratch_file(name: str) -> int:
-    """The descriptor of a temporary file without a name, written at its end only."""
-    fd, path = tempfile.mkstemp(prefix=f"oloproof-{name}-")
-    os.unlink(path)
-    fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_APPEND)
-    return fd
-
-
-def _memory_file(size: int) -> int:
-    """The descriptor of a file of this size that is not on a disk, which could be full."""
-    try:
-        fd = os.memfd_create("oloproof-pages")
-    except (OSError, AttributeError):  # Linux has it
-        fd = _scratch_file("pages")
-    os.ftruncate(fd, size)
-    return fd
-
-
-def _oom_kills() -> int:
-    """How many processes the kernel has ended for want of memory; 0 where that is not told."""
-    try:
-        text = Path("/proc/vmstat").read_text()
-    except OSError:
-        return 0
-    _, _, rest = text.partition("\noom_kill ")
-    return int(rest.split("\n", 1)[0] or 0)
-
-
-def end_marked(mark: str) -> None:
-    """Kill every process that carries a worker's mark in its environment: what the user's code started and detached
-    outlives its worker's process group. Does nothing where there is no /proc."""
-    entry = f"{MARK}={mark}".encode()
-    for _ in range(3):  # one that is just being started may be missed the first time
-        found = False
-        for environ in Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if entry not in environ.read_bytes().split(b"\0"):
-                    continue
-                os.kill(int(environ.parent.name), signal.SIGKILL)
-                found = True
-            except OSError:
-                continue
-        if not found:
-            return

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from faults import FAULTS, HARMLESS, faulty_app
+from projects import MakeProject, Oloproof, case
 from workers import MakeWorkers, Workers, eventually, generate, retrieve, workers
 
 from oloproof.worker.process import Reply
@@ -336,6 +337,31 @@ def test_every_fault_is_told_of_its_own_call_whatever_runs_beside_it(tmp_path: P
         if request["op"] == "retrieve":
             lines = [line for line in replies[name].log.splitlines() if line.startswith("printed by ")]
             assert lines == [f"printed by {name}"]
+
+
+def test_a_run_with_threads_comes_to_the_same_end(make_project: MakeProject, oloproof: Oloproof) -> None:
+    faults = [
+        "raises",
+        "exits_with_0",
+        "leaves_with_0",
+        "segfaults",
+        "count_exits",
+        "answer_crashes",
+        "answer_is_text",
+    ]
+    names = [name for fault in faults for name in (fault, f"sound_after_{fault}", f"sound_too_after_{fault}")]
+    folder = make_project(
+        faulty_app(),
+        cases=[case(name, input={"case": name}) for name in names],
+        files={"note.txt": "here"},
+        execution={"workers": 2, "threads": 3},
+    )
+    run = oloproof("run", "--json", cwd=folder).record["run"]
+    rows = oloproof("inspect", "latest", "--json", cwd=folder).record["cases"]
+    assert (run["attempted"], run["errored"]) == (len(names), len(faults))
+    told = {row["case_id"]: (row["error"]["stage"], row["error"]["kind"]) for row in rows if row["error"]}
+    assert told == {name: (FAULTS[name].stage, FAULTS[name].kind) for name in faults}
+    assert all(row["judgments"] == [1.0, 1.0] for row in rows if row["case_id"] not in faults)
 
 
 def test_a_hundred_calls_of_which_a_fifth_commit_a_fault(make_workers: MakeWorkers) -> None:

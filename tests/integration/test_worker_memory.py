@@ -75,7 +75,7 @@ def test_a_kill_by_the_kernel_for_want_of_memory_is_told_so(
     """The kernel counts such kills; here it is made to seem to have counted one while the worker ran."""
     with workers(tmp_path) as found:
         counts = iter((3, 4))
-        monkeypatch.setattr(process, "_oom_kills", lambda: next(counts))
+        monkeypatch.setattr(process, "oom_kills", lambda: next(counts))
         reply = found.call(retrieve("large", "os.kill(os.getpid(), signal.SIGKILL)"))
     assert reply.message == "the worker was ended by SIGKILL: the machine ran out of memory"
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,20 @@ def make_workers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mak
             return stack.enter_context(workers(tmp_path, threads=request.param, **more))
 
         yield make
+
+
+def test_a_worker_that_cannot_be_started_is_told_and_leaves_nothing_open(make_workers: MakeWorkers) -> None:
+    found = make_workers()
+    found.call({"op": "packages", "names": []})  # what all workers share is open from now on
+    nowhere = Workers(found.folder, replace(found.checkout, interpreter="/none/python", session="nowhere"))
+    before = os.listdir("/proc/self/fd")
+    for _ in range(3):
+        reply = nowhere.call(retrieve("any"))
+        assert reply.kind == "crash"
+        assert reply.message.startswith(
+            "the worker could not be started: [Errno 2] No such file or directory"
+        )
+    assert os.listdir("/proc/self/fd") == before
 
 
 # ------------------------------------------------------------------------------------------- evaluators

@@ -1,0 +1,58 @@
+"""What the engine asks of the operating system for its workers: files without a name, and an eye on processes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import tempfile
+from pathlib import Path
+
+#: Environment variable that marks a worker and whatever it starts, however it is detached.
+MARK = "OLOPROOF_WORKER"
+
+
+def scratch_file(name: str) -> int:
+    """The descriptor of a temporary file without a name, written at its end only."""
+    fd, path = tempfile.mkstemp(prefix=f"oloproof-{name}-")
+    os.unlink(path)
+    fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_APPEND)
+    return fd
+
+
+def memory_file(size: int) -> int:
+    """The descriptor of a file of this size that is not on a disk, which could be full."""
+    try:
+        fd = os.memfd_create("oloproof-pages")
+    except (OSError, AttributeError):  # Linux has it
+        fd = scratch_file("pages")
+    os.ftruncate(fd, size)
+    return fd
+
+
+def oom_kills() -> int:
+    """How many processes the kernel has ended for want of memory; 0 where that is not told."""
+    try:
+        text = Path("/proc/vmstat").read_text()
+    except OSError:
+        return 0
+    _, _, rest = text.partition("\noom_kill ")
+    return int(rest.split("\n", 1)[0] or 0)
+
+
+def end_marked(mark: str) -> None:
+    """Kill every process that carries a worker's mark in its environment: what the user's code started and detached
+    outlives its worker's process group. Does nothing where there is no /proc."""
+    entry = f"{MARK}={mark}".encode()
+    for _ in range(3):  # one that is just being started may be missed the first time
+        found = False
+        for environ in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if entry not in environ.read_bytes().split(b"\0"):
+                    continue
+                os.kill(int(environ.parent.name), signal.SIGKILL)
+                found = True
+            except OSError:
+                continue
+        if not found:
+            return
