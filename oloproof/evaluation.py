@@ -11,6 +11,7 @@ from oloproof.canonical import canonical_json, digest
 from oloproof.evaluators.relevance import RelevanceUnit
 from oloproof.execution.driver import Driver
 from oloproof.execution.steps import CaseSteps, Request, StepsTo
+from oloproof.identity.files import ProjectFiles
 from oloproof.identity.system import judgment_id
 from oloproof.measurement.metrics import MetricSum
 from oloproof.measurement.slices import SliceSums, slice_value
@@ -75,12 +76,18 @@ class Judging:
     """Judges executions, reusing judgments whose identity is stored.
 
     The user's own evaluators run in the workers that run the stages, unless `ask` is given: then that is asked.
+    `files` are those of the checkout whose evaluators they are: a judgment counts while what its function read stays.
     """
 
     def __init__(
-        self, evaluators: Sequence[Any], results: Results, ask: Callable[[Request], Reply] | None = None
+        self,
+        evaluators: Sequence[Any],
+        results: Results,
+        files: ProjectFiles,
+        ask: Callable[[Request], Reply] | None = None,
     ) -> None:
         self._ask = ask
+        self._files = files
         self._evaluators = evaluators
         self._digests = [digest("evaluator", canonical_json(e.definition())) for e in evaluators]
         self._results = results
@@ -103,17 +110,22 @@ class Judging:
         judgments: list[Judgment] = []
         for identity, evaluator in zip(ids, self._evaluators, strict=True):
             judgment = known.get(identity)
+            if judgment is not None and evaluator.asks_worker and not self._files.valid(identity):
+                self.hits -= 1  # a file that the function had read has changed
+                judgment = None
             if judgment is None:
                 self.misses += 1
-                judgment = yield from self._fresh(evaluator, case, execution)
-                if judgment.state is not State.MISSING or not evaluator.asks_worker:
+                judgment = yield from self._fresh(evaluator, case, execution, identity)
+                if not evaluator.asks_worker:
                     fresh.append((identity, judgment))
+                elif judgment.state is not State.MISSING:
+                    self._results.replace_judgment(identity, judgment)
             judgments.append(judgment)
         if fresh:
             self._results.put_judgments(fresh)
         return tuple(judgments)
 
-    def _fresh(self, evaluator: Any, case: Case, execution: Execution) -> StepsTo[Judgment]:
+    def _fresh(self, evaluator: Any, case: Case, execution: Execution, identity: bytes) -> StepsTo[Judgment]:
         if not evaluator.asks_worker:
             judgment: Judgment = evaluator.judge(case, execution)
             return judgment
@@ -122,6 +134,7 @@ class Judging:
         request = evaluator.request(case, execution, context)
         reply = self._ask(request) if self._ask is not None else (yield request)
         answered: Judgment = evaluator.judge_reply(reply.value, reply.kind)
+        self._files.remember(identity, reply.reads)
         return answered
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from oloproof.diagnosis.gold_context import Diagnosing, check_same_generator
 from oloproof.evaluation import Clock, Evaluation, Judging, Suite
@@ -112,14 +113,24 @@ def evaluate(
     evaluation = Evaluation(
         suite=suite,
         steps=steps,
-        judging=Judging(suite.evaluators, store.results, judge.ask if judge is not None else None),
+        judging=judging(suite.evaluators, host, store, judge),
         ingredients=host.ingredients,
         runs=store.runs,
         clock=system_clock(),
         commit=store.database.commit,
         progress=progress,
     )
-    return evaluation.run(host.driver)
+    store.database.guard = host.check_unchanged
+    try:
+        return evaluation.run(host.driver)
+    finally:
+        store.database.guard = None
+
+
+def judging(evaluators: Sequence[Any], host: AppHost, store: Store, judge: AppHost | None = None) -> Judging:
+    """What judges a host's executions; `judge` runs the user's own evaluators, when that is not the same host."""
+    files = (judge or host).files(store.results)
+    return Judging(evaluators, store.results, files, None if judge is None else judge.ask)
 
 
 def diagnosing(
@@ -138,6 +149,7 @@ def diagnosing(
         clock=system_clock(),
         driver=host.driver(store.database.commit),
         commit=store.database.commit,
+        judging=lambda evaluators: judging(evaluators, host, store),
         progress=progress or (lambda done, total: None),
     )
 

@@ -52,6 +52,7 @@ class Diagnosing:
     clock: Clock
     driver: Driver
     commit: Callable[[], None]
+    judging: Callable[[Sequence[Any]], Judging]
     progress: Callable[[int, int], None] = lambda done, total: None
 
     def __post_init__(self) -> None:
@@ -163,7 +164,7 @@ class Diagnosing:
             return None, {}
         run_id = self.clock.run_id()
         started = self.clock.seconds()
-        judging = Judging([self._evaluator], self.results)
+        judging = self.judging([self._evaluator])
         total = MetricSum(self.criterion)
         outcomes: dict[str, Judgment] = {}
         rows: list[tuple[CaseRow, Case]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -66,6 +67,7 @@ class AppHost:
         self._found: dict[str, Any] | None = None
         self._system: System | None = None
         self._ingredients: Mapping[str, Ingredients] = {}
+        self._sources: dict[str, tuple[int, int] | None] = {}
 
     def check(self) -> str:
         """Wait for the import; gives the system's name. Raises ConfigurationError when the app cannot be imported, is
@@ -98,6 +100,15 @@ class AppHost:
             else e
             for e in self.project.config.evaluators
         )
+
+    def check_unchanged(self) -> None:
+        """Raise UnfinishedError when a source file of the app is no longer the one that was fingerprinted: a worker
+        started since would run other code than its results are stored under."""
+        for file, before in self._sources.items():
+            if _stamp(file) != before:
+                raise UnfinishedError(
+                    f"{file}: changed while the run was going on; what finished before is kept, run again"
+                )
 
     def ask(self, request: dict[str, Any]) -> Reply:
         """One request to a worker, waited for."""
@@ -216,6 +227,7 @@ class AppHost:
     def _effective(self, found: Mapping[str, Any], outlines: ParseCache | None) -> System:
         declared, chosen = found["settings"], self.project.config.system
         depth, top_k, budget = self._settings(found)
+        self._sources = {file: _stamp(file) for file in found["modules"].values()}
         code = self._code(self.checkout.target, found["modules"], outlines)
         self._ingredients = code.ingredients
         return System(
@@ -265,6 +277,15 @@ class AppHost:
         tail = _last_lines(reply.traceback or reply.log or "")
         sentence = f"{self.checkout.target} could not be imported from {self.project.root}: {reply.message}"
         return ConfigurationError(self.project.lines.problem(where, sentence) + tail)
+
+
+def _stamp(file: str) -> tuple[int, int] | None:
+    """Size and time of change of a file, None when it is not there."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
 
 
 def _last_lines(text: str) -> str:

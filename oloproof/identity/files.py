@@ -19,7 +19,11 @@ KEPT_BYTES = 4_000_000
 SETTLED_SECONDS = 3.0
 NOTHING_READ = b""
 
-#: A path below the project's root, and the hex digest of its content (None: it is not there).
+#: Names that a listing of a folder does not count: what tools and runs of ours leave there.
+PASSED_OVER = frozenset({".git", ".oloproof", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
+
+#: A path below the project's root, and the hex digest of its content (None: it is not there). One that ends in a slash
+#: is a folder; its content is the names in it.
 FileState = tuple[str, str | None]
 
 
@@ -31,6 +35,9 @@ class FileRecords(Protocol):
 
     def put_file_set(self, identity: bytes, files: Sequence[FileState]) -> None:
         """Keep a set of files."""
+
+    def replace_file_set(self, identity: bytes, files: Sequence[FileState]) -> None:
+        """Keep a set of files in place of the one that was kept under the same identity."""
 
     def known_digest(self, path: str, size: int, changed: int) -> str | None:
         """The digest of a file that had this size and time of change (in ns) when it was read."""
@@ -75,6 +82,12 @@ class ProjectFiles:
         self._sets[paths] = identity
         return identity
 
+    def remember(self, identity: bytes, paths: tuple[str, ...]) -> None:
+        """Keep the files under an identity that is given, in place of those that were there."""
+        files = [(path, self._digest(path)) for path in paths if self._relevant(path)]
+        self._records.replace_file_set(identity, files)
+        self._changed[identity] = ()
+
     def changed(self, identity: bytes) -> tuple[str, ...]:
         """The files of a set whose content is no longer what it was; none when the set is still valid."""
         known = self._changed.get(identity)
@@ -92,14 +105,28 @@ class ProjectFiles:
         return not self.changed(identity)
 
     def _relevant(self, path: str) -> bool:
-        return self._counts(path) and not any(fnmatch.fnmatchcase(path, pattern) for pattern in self._ignored)
+        return self._counts(path) and not self._ignores(path)
+
+    def _ignores(self, path: str) -> bool:
+        return any(fnmatch.fnmatchcase(path, pattern) for pattern in self._ignored)
 
     def _digest(self, path: str) -> str | None:
         if path not in self._digests:
             self._digests[path] = self._read(path)
         return self._digests[path]
 
+    def _list(self, path: str) -> str | None:
+        try:
+            names = set(os.listdir(self._root / path)) - PASSED_OVER
+        except OSError:
+            return None
+        inside = path.removeprefix("./")
+        kept = sorted(name for name in names if not self._ignores(inside + name))
+        return digest("folder", json.dumps(kept)).hex()
+
     def _read(self, path: str) -> str | None:
+        if path.endswith("/"):
+            return self._list(path)
         place = self._root / path
         try:
             status = os.stat(place)

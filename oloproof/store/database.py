@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,8 @@ class Database:
                 lambda: defaultdict(list)
             )
             self._count = 0
+            #: Asked before anything is written; what it raises keeps the entries that wait from being written.
+            self.guard: Callable[[], None] | None = None
             self.connection = connection
             try:
                 self._prepare()
@@ -189,7 +191,13 @@ class Database:
             raise self._failure(error) from None
 
     def commit(self) -> None:
-        """Write what waits, and make it last."""
+        """Write what waits, and make it last; `guard` is asked first, when something waits, and may raise."""
+        if self._count and self.guard is not None:
+            try:
+                self.guard()
+            except BaseException:
+                self._discard()
+                raise
         for table, entries in self._waiting.items():
             if entries:
                 rows = sorted(entries.values())  # neighbours lie on the same page of the file
@@ -203,8 +211,15 @@ class Database:
         except sqlite3.Error as error:
             raise self._failure(error) from None
 
+    def _discard(self) -> None:
+        """Forget what waits: it is not what its identity says."""
+        self._waiting.clear()
+        self._by_identity.clear()
+        self._count = 0
+
     def close(self) -> None:
         try:
+            self.guard = None
             self.commit()
         finally:
             self.connection.close()

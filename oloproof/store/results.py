@@ -109,6 +109,9 @@ class Results:
     def put_file_set(self, identity: bytes, files: Sequence[FileState]) -> None:
         self._database.add("file_set", [(identity, json.dumps(files))])
 
+    def replace_file_set(self, identity: bytes, files: Sequence[FileState]) -> None:
+        self._database.write("INSERT OR REPLACE INTO file_set VALUES (?, ?)", [(identity, json.dumps(files))])
+
     def known_digest(self, path: str, size: int, changed: int) -> str | None:
         row = self._database.find("file_digest", path)
         return str(row[3]) if row is not None and row[1:3] == (size, changed) else None
@@ -219,6 +222,11 @@ class Results:
             identity: Judgment(State(state), value, reason)
             for identity, state, value, reason in self._database.find_all("judgment", ids).values()
         }
+
+    def replace_judgment(self, identity: bytes, said: Judgment) -> None:
+        """Keep a judgment in place of the one that was kept under the same identity."""
+        row = (identity, said.state, said.value, said.reason)
+        self._database.write("INSERT OR REPLACE INTO judgment VALUES (?, ?, ?, ?)", [row])
 
     def put_judgments(self, judgments: Iterable[tuple[bytes, Judgment]]) -> None:
         self._database.add(

@@ -1,7 +1,7 @@
 """Which files of the project the user's code opens for reading, seen through an audit hook.
 
-Loaded inside the worker, so standard library only. Sees what goes through Python's own `open`, `os.open` and
-`sqlite3.connect`; a file that a compiled library opens by itself is not seen.
+Loaded inside the worker, so standard library only. Sees what goes through Python's own `open`, `os.open`,
+`sqlite3.connect`, and listings of folders; a file that a compiled library or another process opens is not seen.
 """
 
 from __future__ import annotations
@@ -36,12 +36,15 @@ COMPILED = (".pyc", ".so", ".pyd")
 #: Source text that is opened from here is opened to run it or to show it: the code fingerprint stands for it.
 _READERS_OF_CODE = ("<frozen importlib", "<frozen zipimport")
 _SHOWING_CODE = frozenset({"linecache.py", "tokenize.py"})
+#: What lists folders to find code or installed packages.
+_FINDING_CODE = ("/importlib/", "/pkg_resources/", "/pkgutil.py", "/site.py")
 _CREATES = os.O_CREAT | os.O_TRUNC
 _WRITES = os.O_WRONLY | os.O_RDWR
 
 
 class Reads:
-    """The project files opened for reading in this process, as paths below `root` with forward slashes.
+    """The project files opened for reading in this process, as paths below `root` with forward slashes; a folder that
+    was listed ends in one.
 
     A file that the process itself made before it read it does not count: its content follows from the others. One that
     was to be read and is not there counts, since results will differ once it is.
@@ -78,9 +81,11 @@ class Reads:
             if event == "open":
                 path, _, flags = arguments
             elif event == "sqlite3.connect":
-                path, flags = arguments[0], os.O_RDWR | os.O_CREAT
+                path, flags = arguments[0] or ":memory:", os.O_RDWR | os.O_CREAT
             elif event == "os.rename":
                 path, flags = None, 0
+            elif event == "os.scandir" or event == "os.listdir":
+                path, flags = _listed(arguments[0]), os.O_RDONLY
             else:
                 return
             try:
@@ -103,7 +108,7 @@ class Reads:
             self._made.add(full)
         elif flags & _WRITES == os.O_WRONLY or full in self._made:
             return
-        elif not (full.endswith(".py") and _reads_code()):
+        elif not (full.endswith((".py", os.sep)) and _reads_code()):
             self._seen[reader].add(full)
             self._new.append((reader, full))
 
@@ -115,6 +120,8 @@ class Reads:
 
     def _counted(self, path: str) -> str | None:
         """The path below the root, None when the file does not count."""
+        if path.endswith(os.sep):
+            return self._counted_folder(path)
         if path.endswith(COMPILED):
             return None
         folder, name = os.path.split(path)
@@ -124,13 +131,21 @@ class Reads:
         if os.path.lexists(place) and not os.path.isfile(place):
             return None
         parts = place[len(self._below) :].split(os.sep)
-        if not PASSED_OVER.isdisjoint(parts[:-1]) or self._in_environment(parts[:-1]):
+        return _encodable("/".join(parts)) if self._is_own(parts[:-1]) else None
+
+    def _counted_folder(self, path: str) -> str | None:
+        """The folder below the root, `./` for the root itself; None when its listing does not count."""
+        place = os.path.realpath(path) + os.sep
+        if place == self._below:
+            return "./"
+        if not place.startswith(self._below) or place.startswith(self._temporary):
             return None
-        try:
-            "/".join(parts).encode()
-        except UnicodeEncodeError:
-            return None
-        return "/".join(parts)
+        parts = place[len(self._below) : -1].split(os.sep)
+        return _encodable("/".join(parts) + "/") if self._is_own(parts) else None
+
+    def _is_own(self, folders: list[str]) -> bool:
+        """Whether what lies in these folders, from the root down, is the project's: no cache and no environment."""
+        return PASSED_OVER.isdisjoint(folders) and not self._in_environment(folders)
 
     def _in_environment(self, folders: list[str]) -> bool:
         """Whether one of the folders, from the root down, is a virtual environment."""
@@ -142,6 +157,19 @@ class Reads:
             if self._environments[place]:
                 return True
         return False
+
+
+def _listed(path: Any) -> Any:
+    """A folder as the listing of it is noted, with a slash at its end; a descriptor as it is."""
+    return path if isinstance(path, int) else os.path.join("." if path is None else os.fsdecode(path), "")
+
+
+def _encodable(name: str) -> str | None:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return None
+    return name
 
 
 def _absolute(path: Any) -> str:
@@ -162,7 +190,9 @@ def _temporary_folders(below: str) -> tuple[str, ...]:
 
 
 def _reads_code() -> bool:
-    """Whether the `open` that is being heard comes from the import system, or from what shows lines of code."""
+    """Whether what is being heard comes from the import system, or from what shows lines of code."""
     frame = sys._getframe(3)  # this function, _note and the hook stand above
     name = frame.f_code.co_filename
-    return name.startswith(_READERS_OF_CODE) or os.path.basename(name) in _SHOWING_CODE
+    if name.startswith(_READERS_OF_CODE) or any(part in name for part in _FINDING_CODE):
+        return True
+    return os.path.basename(name) in _SHOWING_CODE

@@ -142,3 +142,20 @@ def test_a_call_that_errors_is_repeated_and_every_attempt_is_shown(
     attempts = shown.count("of generate errored: exception: ConnectionError: try again")
     assert attempts == (0 if retries == 0 else 2)
     assert (folder / "attempts.txt").read_text() == "x" * (retries + 1)
+
+
+def test_a_file_that_the_function_reads_is_part_of_its_judgments(
+    make_project: MakeProject, quick: Oloproof
+) -> None:
+    checks = """
+from pathlib import Path
+
+def allowed(*, input, expected, output, context):
+    return output["answer"] == Path(__file__).with_name("allowed.txt").read_text()
+"""
+    own = {"type": "python", "object": "checks:allowed", "criterion": "own"}
+    folder = make_project(evaluators=[own], files={"checks.py": checks, "allowed.txt": "blue"})
+    assert own_metric(quick, folder)["total"] == 3.0
+    assert quick("run", "--json", cwd=folder).record["run"]["cache"]["judgment"] == [3, 0]
+    (folder / "allowed.txt").write_text("red")
+    assert own_metric(quick, folder)["total"] == 0.0

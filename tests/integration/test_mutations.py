@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from mutations import (
     Mutation,
     page_with_table,
 )
-from projects import Oloproof, noted
+from projects import SLOW, MakeProject, Oloproof, case, command, environment, noted
 
 MUTATIONS = [mutation for group in GROUPS.values() for mutation in group]
 
@@ -145,3 +147,57 @@ def test_every_part_is_shown_to_run_and_to_rest() -> None:
     for part in EVERYTHING:
         assert any(part in mutation.runs for mutation in MUTATIONS)
         assert any(part not in mutation.runs for mutation in MUTATIONS)
+
+
+LISTING = """
+from pathlib import Path
+from oloproof import Passage, Retrieval, rag_system
+
+@rag_system(name="listing", version="1", depth=3, top_k=2, index_version="one")
+class Rag:
+    def retrieve(self, input, depth):
+        texts = [path.read_text() for path in sorted((Path(__file__).parent / "kb").glob("*.md"))]
+        return Retrieval(query=input, depth=depth, candidates=(Passage("d1", 1.0, " ".join(texts)),))
+
+    def generate(self, input, context):
+        return {"answer": context[0].text}
+"""
+
+
+def test_a_new_file_in_a_folder_that_a_stage_lists_runs_it_again(
+    make_project: MakeProject, oloproof: Oloproof
+) -> None:
+    folder = make_project(LISTING, files={"kb/a.md": "blue", "other.md": "x"})
+    oloproof("run", cwd=folder)
+    (folder / "another.md").write_text("nothing lists this place")
+    assert "Stages: retrieve 0 hit/0 miss; generate 0 hit/0 miss" in oloproof("run", cwd=folder).lines
+    (folder / "kb" / "b.md").write_text("green")
+    done = oloproof("run", cwd=folder)
+    assert "Stages: retrieve 0 hit/3 miss; generate 0 hit/3 miss" in done.lines
+    assert "Warning: kb/ changed and index_version is still one" in done.stdout
+
+
+def test_code_that_changes_during_a_run_ends_it_and_stores_nothing_wrong(
+    make_project: MakeProject, oloproof: Oloproof
+) -> None:
+    app = SLOW.replace("0.2", "0.05").replace('{"answer": context[0].text}', '{"answer": "first"}')
+    folder = make_project(app, cases=[case(f"case {n}") for n in range(60)])
+    with subprocess.Popen(
+        command("run"),
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        while noted(folder, keep=True).get("generate", 0) < 10:
+            time.sleep(0.02)
+        (folder / "app.py").write_text(app.replace("first", "second"))
+        _, stderr = running.communicate(timeout=60)
+    assert running.returncode == 5
+    assert "app.py: changed while the run was going on" in stderr
+    (folder / "app.py").write_text(app)
+    record = oloproof("run", "--json", cwd=folder).record["run"]
+    assert record["cache"]["execution"][0] >= 5
+    shown = oloproof("inspect", "latest", "--json", "--case", "case 0", cwd=folder).record
+    assert shown["output"] == {"answer": "first"}

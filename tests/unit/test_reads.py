@@ -151,7 +151,6 @@ def test_source_text_that_is_data_counts_and_what_is_imported_or_shown_does_not(
         "write('new.txt', 'x'); read('new.txt')",
         "write('new.tmp'); os.replace('new.tmp', 'new.txt'); read('new.txt')",
         "sqlite3.connect('new.db').close(); sqlite3.connect('new.db').close()",
-        "os.listdir('data')",
         "os.close(os.open('data', os.O_RDONLY))",
         "os.mkfifo('pipe'); os.close(os.open('pipe', os.O_RDONLY | os.O_NONBLOCK))",
         "os.fdopen(os.dup(1)).close()",
@@ -269,3 +268,22 @@ def test_no_file_is_lost_between_threads(root: Path) -> None:
         assert sorted(found) == sorted(f"data/{n}.txt" for n in range(400)), len(found)
     """
     noted(root, code)
+
+
+@pytest.mark.parametrize(
+    ("code", "noted"),
+    [
+        ("os.listdir('data')", ["data/"]),
+        ("list(os.scandir('data'))", ["data/"]),
+        ("os.listdir()", ["./"]),
+        ("list(root.glob('data/*.txt'))", ["data/"]),
+        ("os.listdir('/etc')", []),
+        ("os.makedirs('.cache/x', exist_ok=True); os.listdir('.cache')", []),
+        (
+            "import importlib.util; importlib.invalidate_caches(); importlib.util.find_spec('nothing_of_that_name')",
+            [],
+        ),
+    ],
+)
+def test_a_folder_that_is_listed_is_noted_with_a_slash(root: Path, code: str, noted: list[str]) -> None:
+    assert [name for name in files(root, code) if name.endswith("/")] == noted
