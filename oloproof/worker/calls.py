@@ -52,10 +52,13 @@ def _perform(workers: Lending, request: dict[str, Any], timeout: float) -> Reply
         if workers.stuck is not None and ROLES.get(operation) == STAGES:
             return workers.stuck
         worker = workers.take(operation)
+        shared = worker.lent > 1
         reply = None
         try:
             reply = called(workers, worker, request, timeout)
-            return reply
+            if reply.kind != "timeout" or not (shared or worker.lent > 1):
+                return reply
+            break  # it may be another call that held the process up: on its own it will be seen
         except Lost as lost:
             if lost.alone:
                 break

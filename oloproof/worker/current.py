@@ -8,10 +8,7 @@ from __future__ import annotations
 import functools
 import threading
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from oloproof.worker.printing import Page
+from typing import Protocol
 
 #: Whose the files are that a call opens: a retrieval's, as those opened at import, in the constructor and by code of
 #: which no call is known; only a later stage's; or ours.
@@ -21,12 +18,19 @@ _READERS = {"count_tokens": LATER, "generate": LATER, "evaluate": LATER, "packag
 _STARTER = "_oloproof_call"
 
 
+class TakesText(Protocol):
+    """Where a call's prints go."""
+
+    def write(self, text: str) -> None:
+        """Keep a text."""
+
+
 class Call:
     """A request being answered. `page` is where its prints go, None when they go to the log as they are."""
 
     __slots__ = ("over", "page", "reader")
 
-    def __init__(self, operation: str, page: Page | None = None) -> None:
+    def __init__(self, operation: str, page: TakesText | None = None) -> None:
         self.reader = _READERS.get(operation, RETRIEVAL)
         self.page = page
         self.over = False

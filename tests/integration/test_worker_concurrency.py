@@ -119,8 +119,18 @@ def test_a_call_past_its_time_is_errored_and_the_others_are_run_again(make_worke
     assert replies[0].log == "begins hung\n"
     assert [reply.log for reply in others] == [printed(f"other{n}") for n in range(3)]
     assert Counter(found.noted) == {
-        "construct": 2, "first": 1, "hung": 1, "other0": 2, "other1": 2, "other2": 2,
+        "construct": 3, "first": 1, "hung": 2, "other0": 2, "other1": 2, "other2": 2,
     }  # fmt: skip
+
+
+def test_a_call_that_holds_the_process_up_is_the_only_one_that_is_errored(make_workers: MakeWorkers) -> None:
+    """All have the same limit, so whose clock runs out first says nothing; each that it may have been is run alone."""
+    found = make_workers()
+    found.call(retrieve("first"))
+    held = "import re; re.match(r'(a+)+$', 'a' * 60 + 'b')"
+    codes = [held if n == 2 else "time.sleep(0.1)" for n in range(6)]
+    replies = found.call_all([retrieve(str(n), code) for n, code in enumerate(codes)], 1.5)
+    assert [reply.kind for reply in replies] == [None, None, "timeout", None, None, None]
 
 
 WRITES_TO_THE_REPLIES = """
