@@ -263,7 +263,7 @@ class CaseSteps:
         reply = yield from self._call(request, trace)
         key = Key(identity, self._files.identify(reply.reads))
         made = StoredGeneration(key, reply.value, reply.seconds, reply.log)
-        for earlier in self._results.generations(identity):
+        for earlier in self._results.generations(identity) if self._results.shared else ():
             if earlier.key == key:  # as above
                 return earlier
         self._results.put_generation(made, self._clock())

@@ -21,6 +21,8 @@ FILE = "store.sqlite3"
 #: How many entries may wait to be written: those of some hundred cases, which is a fraction of a second when stages
 #: are so quick that nothing else calls for a commit.
 MAX_WAITING = 4_000
+#: Up to how many identities of a table are known by heart.
+MAX_KNOWN = 200_000
 #: Tables whose entries stand under an identity, the second column, in several variants.
 WITH_VARIANTS = frozenset({"retrieval", "token_count", "generation", "execution"})
 #: How many ids one look-up names; SQLite has a limit of its own.
@@ -79,9 +81,13 @@ class Database:
             self._count = 0
             #: Asked before anything is written; what it raises keeps the entries that wait from being written.
             self.guard: Callable[[], None] | None = None
+            #: Tables that held nothing at first, and the identities that were added to each since.
+            self._was_empty: dict[str, bool] = {}
+            self._mine: defaultdict[str, set[Any]] = defaultdict(set)
             self.connection = connection
             try:
                 self._prepare()
+                self._first_version = self._data_version = self._version()
             except BaseException:
                 connection.close()
                 raise
@@ -135,11 +141,15 @@ class Database:
         waiting = self._waiting[table]
         before = len(waiting)
         variants = self._by_identity[table] if table in WITH_VARIANTS else None
+        if variants is not None:
+            self._is_ours(table)  # looked at before the first entry is written
+        mine = self._mine[table]
         for entry in entries:
             if entry[0] not in waiting:
                 waiting[entry[0]] = entry
                 if variants is not None:
                     variants[entry[1]].append(entry)
+                    mine.add(entry[1])
         self._count += len(waiting) - before
         if self._count >= MAX_WAITING:
             self.commit()
@@ -164,6 +174,11 @@ class Database:
     def variants(self, table: str, identities: Sequence[Any]) -> dict[Any, list[Entry]]:
         """The entries of each identity, written or waiting: one for each state of the files that they depend on."""
         found: dict[Any, list[Entry]] = {}
+        if self._is_ours(table):
+            mine = self._mine[table]
+            identities = [identity for identity in identities if identity in mine]
+            if not identities:
+                return found
         waiting = self._by_identity[table]
         if waiting:
             found = {identity: list(waiting[identity]) for identity in identities if identity in waiting}
@@ -171,6 +186,17 @@ class Database:
             for row in self.read(f"SELECT * FROM {table} WHERE identity IN ({marks(part)})", tuple(part)):
                 found.setdefault(row[1], []).append(row)
         return found
+
+    @property
+    def shared(self) -> bool:
+        """Whether another connection has written since this one was opened, as of the last commit."""
+        return self._data_version != self._first_version
+
+    def _is_ours(self, table: str) -> bool:
+        """Whether all that a table holds was written by this connection, which then knows what there is to find."""
+        if table not in self._was_empty:
+            self._was_empty[table] = self.read(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None
+        return self._was_empty[table] and not self.shared and len(self._mine[table]) < MAX_KNOWN
 
     # ---------------------------------------------------------------------------------- statements
 
@@ -208,8 +234,14 @@ class Database:
         try:
             if self.connection.in_transaction:
                 self.connection.execute("COMMIT")
+                self._data_version = self._version()
         except sqlite3.Error as error:
             raise self._failure(error) from None
+
+    def _version(self) -> int:
+        """A number that changes when another connection has written."""
+        (version,) = self.connection.execute("PRAGMA data_version").fetchone()
+        return int(version)
 
     def _discard(self) -> None:
         """Forget what waits: it is not what its identity says."""

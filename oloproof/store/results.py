@@ -61,6 +61,11 @@ class Results:
         self._texts: dict[str, str] = {}
         self._texts_size = 0
 
+    @property
+    def shared(self) -> bool:
+        """Whether another run has written to the same store meanwhile."""
+        return self._database.shared
+
     # ------------------------------------------------------------------------------------ texts
 
     def put_texts(self, texts: Iterable[str | None]) -> list[str | None]:
