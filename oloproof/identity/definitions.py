@@ -67,6 +67,7 @@ class Definitions(Walk):
         self.ingredients[f"all of {module.name}"] = "included"
         for name, bindings in summary.names.items():
             if name == "__doc__":
+                self.documentation(module, name)
                 continue
             self.name(module, name)
             for binding in bindings:

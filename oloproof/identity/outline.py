@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from oloproof.identity.bindings import Bindings, imported, inner, without_dead_branches
 from oloproof.identity.classes import ClassReader
 from oloproof.identity.knowledge import BUILTIN_NAMES, MUTATORS, top_level
-from oloproof.identity.normal import Reader
+from oloproof.identity.normal import Reader, short_digest
 from oloproof.identity.scopes import Function, dotted_chain
 from oloproof.identity.summary import ClassOutline, Summary, Unit
 from oloproof.identity.units import decorations, function_unit, unit_of
@@ -42,7 +42,8 @@ class Outline:
         self._acts = 0
         text = ast.get_docstring(tree, clean=False)
         if text is not None and "__doc__" not in self._bindings.count:
-            self._names["__doc__"] = [self._add(Unit("__doc__", repr(text)))]
+            digest = short_digest(["docstring", repr(text)])
+            self._names["__doc__"] = [self._add(Unit("__doc__", digest, docs=digest))]
         for statement in tree.body:
             self._statement(statement)
 

@@ -184,6 +184,7 @@ class Reach(References):
         """The instance is passed on: anybody may call anything."""
         for member in family.members:
             self.whole_class(member)
+            self.class_documentation(member)
 
     # ---------------------------------------------------------------------------- parts of an instance
 
@@ -221,7 +222,7 @@ class Reach(References):
     def self_reference(self, use: str, chain: str, place: Place) -> None:
         family, owner = place.family, place.owner
         if family is None:
-            if owner is not None and use == "r" and chain.startswith("@."):
+            if owner is not None and use == "r" and chain[0] == "@":
                 self._document_member(owner, chain[2:].partition(".")[0])
             return
         start, _, rest = chain.partition(".")
@@ -246,6 +247,10 @@ class Reach(References):
             self.escape(family)
 
     def _document_member(self, owner: ProjectClass, name: str) -> None:
+        """An attribute of an instance is passed on, or the instance itself."""
+        if not name:
+            for member in self.world.hierarchy.family(owner).members:
+                self.class_documentation(member)
         definer = self.world.hierarchy.family(owner).definer(name)
         if definer is not None:
             for number in definer.outline.members[name]:
@@ -274,4 +279,6 @@ class Reach(References):
         outside = [dotted for dotted in found.outside if dotted not in _HARMLESS_PARENTS]
         if family is not None and (not own or outside or found.wholes or found.stars):
             self.escape(family)
+        elif place.owner is not None and family is None:
+            self._document_member(place.owner, "")
         self.follow(found, "c", place)

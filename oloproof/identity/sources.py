@@ -94,8 +94,12 @@ class Sources:
         """Every module that is there to be imported, but for tests and what lies in virtual environments."""
         names = [name for name, file in self._files.items() if file is not None]
         pending = [(folder, "") for folder in self._search]
+        seen = set()
         while pending:
             folder, prefix = pending.pop()
+            if (real := os.path.realpath(folder)) in seen:
+                continue
+            seen.add(real)
             for entry in sorted(self._list(folder)):
                 stem, dot, _ = entry.partition(".")
                 name = prefix + stem
@@ -134,6 +138,8 @@ class Sources:
 
     def _find(self, name: str) -> str | None:
         parent, _, last = name.rpartition(".")
+        if last == "__init__":
+            return None  # a package's own file is no module in it
         for folder in self._module_folders(parent) if parent else self._search:
             entries = self._list(folder)
             inside = os.path.join(folder, last)

@@ -542,6 +542,13 @@ def test_a_module_and_a_name_of_one_package_may_share_a_name(edit: Edit) -> None
     assert edit(files, "return 1", "return 5", "tools/tool.py") >= RETRIEVE
 
 
+def test_the_constructor_of_an_unknown_thing_in_a_package_is_no_module(project: Project) -> None:
+    project.write({"app.py": app(retrieve="return tools.x.__init__()", before="import tools\n")})
+    project.write({"tools/__init__.py": "import tools\ndef f(): return tools.__init__.__init__\n"})
+    names = project.identity().ingredients["retrieve"]
+    assert not any("__init__" in name for name in names)
+
+
 def test_import_cycles_end(edit: Edit) -> None:
     files = {
         "app.py": app(retrieve="return f()", before="from a import f\n"),

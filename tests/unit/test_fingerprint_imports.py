@@ -149,6 +149,11 @@ def register(name):
         (REGISTRY, "def f(): return 'f'\nx = register('a')(f)", "REGISTRY['a']()"),
         (REGISTRY, "def f(): return 'f'\nREGISTRY['a'] = f", "REGISTRY['a']()"),
         (REGISTRY, "def f(): return 'f'\nREGISTRY.update(a=f)", "REGISTRY['a']()"),
+        (
+            "import contextvars\nV = contextvars.ContextVar('V')",
+            "def f(): return 'f'\nx = V.set(f)",
+            "V.get()()",
+        ),
         ("ALL = []\ndef add(f):\n    ALL.append(f)\n    return f", "@add\ndef f(): return 'f'", "ALL[0]()"),
         (
             "class R:\n    def __init__(self): self.d = {}\n    def add(self, f): self.d[1] = f\nR1 = R()",
@@ -557,3 +562,34 @@ def test_a_module_that_turns_up_late_changes_names_too(edit: Edit) -> None:
         "plugins/later.py": "from registry import add\n@add\ndef f(): return 'f'\n",
     }
     assert edit(files, "'f'", "'g'", "plugins/later.py") == RETRIEVE
+
+
+def test_a_folder_that_contains_itself_is_searched_once(project: Project) -> None:
+    project.write({"app.py": app(retrieve="return __import__(input)"), "one/two.py": "X = 1\n"})
+    (project.root / "one" / "again").symlink_to(project.root)
+    names = project.identity().ingredients["retrieve"]
+    assert "one.two:X" in names
+    assert not any("again" in name for name in names)
+
+
+def test_a_docstring_of_a_module_or_of_the_system_can_be_a_prompt(edit: Edit) -> None:
+    files = {
+        "app.py": app(retrieve="return prompts.__doc__", before="import prompts\n"),
+        "prompts.py": "'DOC'\n",
+    }
+    assert edit(files, "DOC", "COD", "prompts.py") == RETRIEVE
+    files["app.py"] = app(
+        retrieve="import inspect; return inspect.getdoc(prompts)", before="import prompts\n"
+    )
+    assert edit(files, "DOC", "COD", "prompts.py") == RETRIEVE
+    for body in (
+        "return self.__doc__",
+        "return type(self).__doc__",
+        "return Rag.__doc__",
+        "return agent.run(self)",
+    ):
+        system = app(retrieve=body, before="import agent\n").replace("class Rag:", "class Rag:\n    'DOC'")
+        assert edit(system, "DOC", "COD") == RETRIEVE
+    code = "class Tools:\n    def run(self): return agent.run(self)\n    def search(self): 'DOC'\n"
+    files = {"app.py": app(retrieve="return [Tools()][0].run()", before=f"import agent\n{code}")}
+    assert edit(files, "DOC", "COD") == RETRIEVE

@@ -287,11 +287,6 @@ WAYS = {
         "class S_NAME: pass\nNAME = S_NAME()\ndef f_NAME(): return TOKEN | CALLS\nNAME.run = f_NAME",
         "REF.run()",
     ),
-    "context variable": (
-        "import contextvars\nNAME = contextvars.ContextVar('NAME')\ndef f_NAME(): return TOKEN | CALLS\n"
-        "NAME.set(f_NAME)",
-        "REF.get()()",
-    ),
     "default of a function": ("def f_NAME(): return TOKEN | CALLS\ndef NAME(f=f_NAME): return f()", "REF()"),
     "keyword default": ("def f_NAME(): return TOKEN | CALLS\ndef NAME(*, f=f_NAME): return f()", "REF()"),
     "recursive data": ("NAME = [lambda: TOKEN | CALLS]\nNAME.append(NAME)", "REF[1][0]()"),
