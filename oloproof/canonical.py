@@ -21,12 +21,11 @@ def canonical_json(value: Any) -> str:
 
 def digest(*parts: str | bytes) -> bytes:
     """SHA-256 (32 bytes) over parts, each preceded by its length, so that no two lists of parts collide."""
-    state = hashlib.sha256()
+    chunks: list[bytes] = []
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        state.update(b"%d:" % len(data))
-        state.update(data)
-    return state.digest()
+        chunks += (b"%d:" % len(data), data)
+    return hashlib.sha256(b"".join(chunks)).digest()
 
 
 def content_id(value: Any) -> str:

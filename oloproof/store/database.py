@@ -109,6 +109,10 @@ class Database:
         connection.execute("PRAGMA busy_timeout = 60000")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        # Ids are digests, so entries fall on pages all over the file: those are kept at hand, and moved from the log to
+        # their places seldom (sizes in KB and in pages of 4 KB).
+        connection.execute("PRAGMA cache_size = -16000")
+        connection.execute("PRAGMA wal_autocheckpoint = 8000")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0:
             self._create()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from oloproof.canonical import digest
 from oloproof.identity.files import NOTHING_READ, FileState
@@ -20,14 +21,14 @@ from oloproof.store.database import Database, Entry, in_parts, marks
 MAX_TEXTS_AT_HAND = 8_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Key:
     """The name of a stage result: its identity, and the set of files that were read for it."""
 
     identity: bytes
     files: bytes
 
-    @property
+    @cached_property
     def id(self) -> bytes:
         return self.identity if self.files == NOTHING_READ else digest("variant", self.identity, self.files)
 
