@@ -73,8 +73,8 @@ class Driver:
         if done is None:
             started = monotonic()
             self._idle()
-            ended = monotonic()
-            self._idle_from = ended + max(IDLE_EVERY, IDLE_SHARE * (ended - started))
+            took = monotonic() - started
+            self._idle_from = monotonic() + max(IDLE_EVERY, IDLE_SHARE * took)
             done = calls.next_done()
             assert done is not None
         (label, steps), reply = done
