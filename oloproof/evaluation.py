@@ -119,10 +119,10 @@ class Judging:
                 if not evaluator.asks_worker:
                     fresh.append((identity, judgment))
                 elif judgment.state is not State.MISSING:
-                    self._results.replace_judgment(identity, judgment)
+                    self._results.replace_judgment(identity, execution.id, judgment)
             judgments.append(judgment)
         if fresh:
-            self._results.put_judgments(fresh)
+            self._results.put_judgments(execution.id, fresh)
         return tuple(judgments)
 
     def _fresh(self, evaluator: Any, case: Case, execution: Execution, identity: bytes) -> StepsTo[Judgment]:

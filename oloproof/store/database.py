@@ -15,7 +15,7 @@ from typing import Any
 
 from oloproof.errors import ConfigurationError, UnfinishedError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FOLDER = ".oloproof"
 FILE = "store.sqlite3"
 #: How many entries may wait to be written: those of some hundred cases, which is a fraction of a second when stages
@@ -51,7 +51,9 @@ CREATE TABLE file_set (id BLOB PRIMARY KEY, files TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE file_digest (
     path TEXT PRIMARY KEY, size INTEGER NOT NULL, changed INTEGER NOT NULL, content TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE outline (id TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE judgment (id BLOB PRIMARY KEY, state TEXT NOT NULL, value REAL, reason TEXT) WITHOUT ROWID;
+CREATE TABLE judgment (
+    id BLOB PRIMARY KEY, execution BLOB NOT NULL, state TEXT NOT NULL, value REAL, reason TEXT) WITHOUT ROWID;
+CREATE TABLE last_used (id BLOB PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE case_body (id BLOB PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE run (id TEXT PRIMARY KEY, parent TEXT, record TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE run_case (
@@ -129,10 +131,7 @@ class Database:
         try:
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             if not tables:
-                for statement in _SCHEMA.split(";"):
-                    if statement.strip():
-                        connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                create_tables(connection)
             connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")
@@ -262,6 +261,14 @@ class Database:
 
     def _failure(self, error: sqlite3.Error) -> UnfinishedError:
         return UnfinishedError(f"{self.path}: the store failed ({error}); what was stored before is kept")
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables of a store in an empty database."""
+    for statement in _SCHEMA.split(";"):
+        if statement.strip():
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def in_parts(ids: Sequence[Any]) -> Iterable[Sequence[Any]]:

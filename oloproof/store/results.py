@@ -226,17 +226,19 @@ class Results:
     def judgments(self, ids: Sequence[bytes]) -> dict[bytes, Judgment]:
         return {
             identity: Judgment(State(state), value, reason)
-            for identity, state, value, reason in self._database.find_all("judgment", ids).values()
+            for identity, _, state, value, reason in self._database.find_all("judgment", ids).values()
         }
 
-    def replace_judgment(self, identity: bytes, said: Judgment) -> None:
+    def replace_judgment(self, identity: bytes, execution: bytes, said: Judgment) -> None:
         """Keep a judgment in place of the one that was kept under the same identity."""
-        row = (identity, said.state, said.value, said.reason)
-        self._database.write("INSERT OR REPLACE INTO judgment VALUES (?, ?, ?, ?)", [row])
+        row = (identity, execution, said.state, said.value, said.reason)
+        self._database.write("INSERT OR REPLACE INTO judgment VALUES (?, ?, ?, ?, ?)", [row])
 
-    def put_judgments(self, judgments: Iterable[tuple[bytes, Judgment]]) -> None:
+    def put_judgments(self, execution: bytes, judgments: Iterable[tuple[bytes, Judgment]]) -> None:
+        """Keep judgments of an execution, each under its identity."""
         self._database.add(
-            "judgment", [(identity, said.state, said.value, said.reason) for identity, said in judgments]
+            "judgment",
+            [(identity, execution, said.state, said.value, said.reason) for identity, said in judgments],
         )
 
 
