@@ -12,10 +12,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from oloproof.diagnosis.gold_context import Diagnosing, check_same_generator
+from oloproof.diagnosis.gold_context import Diagnosing
+from oloproof.diagnosis.recorded import check_same_system, evaluator_from
+from oloproof.diagnosis.replays import Replaying
 from oloproof.evaluation import Clock, Evaluation, Judging, Suite
 from oloproof.execution.host import AppHost
-from oloproof.execution.steps import CaseSteps
+from oloproof.execution.replay_steps import ReplaySteps
 from oloproof.identity.system import System
 from oloproof.ids import ulid
 from oloproof.installation import check_installation
@@ -87,10 +89,10 @@ def scan_suite(project: Project) -> CaseFileFacts:
     return scan_cases(project.dataset, config.evaluators, config.relevance_unit, shown=project.dataset_shown)
 
 
-def case_steps(host: AppHost, system: System, store: Store) -> CaseSteps:
+def case_steps(host: AppHost, system: System, store: Store) -> ReplaySteps:
     """The steps of a host's cases, under the settings of `system`."""
     config = host.project.config
-    return CaseSteps(
+    return ReplaySteps(
         system,
         store.results,
         host.files(store.results),
@@ -138,7 +140,7 @@ def diagnosing(
 ) -> Diagnosing:
     """What diagnoses the failures of a criterion of a stored run, with the app that a host has at hand."""
     now = host.system(store.outlines)
-    check_same_generator(run, now)
+    check_same_system(run, now)
     recorded = replace(now, top_k=run.system.top_k, token_budget=run.system.token_budget)
     return Diagnosing(
         run=run,
@@ -151,6 +153,27 @@ def diagnosing(
         commit=store.database.commit,
         judging=lambda evaluators: judging(evaluators, host, store),
         progress=progress or (lambda done, total: None),
+    )
+
+
+def replaying(
+    run: Run, host: AppHost, store: Store, progress: Callable[[int], None] | None = None
+) -> Replaying:
+    """What replays the recorded retrievals of a stored run, with the app that a host has at hand. Raises
+    ConfigurationError when that is not what the run measured."""
+    now = host.system(store.outlines)
+    counted = () if run.system.token_budget is None else ("count_tokens",)
+    check_same_system(run, now, ("retrieve", *counted, "generate"))
+    recorded = replace(now, top_k=run.system.top_k, token_budget=run.system.token_budget)
+    evaluators = [evaluator_from(record.definition) for record in run.evaluators]
+    return Replaying(
+        run=run,
+        steps=case_steps(host, recorded, store),
+        runs=store.runs,
+        results=store.results,
+        driver=host.driver(store.database.commit),
+        judging=judging(evaluators, host, store),
+        progress=progress or (lambda done: None),
     )
 
 

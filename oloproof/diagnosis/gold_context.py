@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,28 +15,19 @@ from oloproof.diagnosis.labels import (
     facts_of,
     label_of,
 )
+from oloproof.diagnosis.recorded import RecordedCase, evaluator_from, recorded_cases
 from oloproof.diagnosis.records import DiagnosedCase, Diagnosis
 from oloproof.errors import ConfigurationError
 from oloproof.evaluation import Clock, Judged, Judging
-from oloproof.evaluators import AnyEvaluator
 from oloproof.evaluators.relevance import RelevanceUnit
 from oloproof.execution.driver import Driver
-from oloproof.execution.steps import CaseSteps, Steps, StepsTo
-from oloproof.identity.system import System
+from oloproof.execution.replay_steps import ReplaySteps
+from oloproof.execution.steps import Steps, StepsTo
 from oloproof.measurement.metrics import MetricSum
 from oloproof.records import Candidate, Case, Execution, Judgment
 from oloproof.run_records import CacheCounts, CaseRow, Run, Tally
-from oloproof.settings.cases import case_from_json
 from oloproof.store.results import Results
 from oloproof.store.runs import Runs, case_digest, pair_digest
-
-
-@dataclass(frozen=True)
-class RecordedCase:
-    """A case as the run recorded it."""
-
-    case: Case
-    execution: Execution
 
 
 @dataclass
@@ -46,7 +37,7 @@ class Diagnosing:
 
     run: Run
     criterion: str
-    steps: CaseSteps
+    steps: ReplaySteps
     runs: Runs
     results: Results
     clock: Clock
@@ -81,7 +72,7 @@ class Diagnosing:
 
     def repeat(self, case_ids: Sequence[str]) -> dict[str, Outcome]:
         """Execute cases of the run again, unchanged, whatever they came to; gives the outcome of each."""
-        recorded = list(self.recorded_cases(self.runs.rows(self.run.id, case_ids)))
+        recorded = list(recorded_cases(self.runs.rows(self.run.id, case_ids), self.runs, self.results))
         self._done, self._planned = 0, len(recorded)
         _, judgments = self._child("control", recorded, self._unchanged)
         return {case_id: _outcome(judgment) for case_id, judgment in judgments.items()}
@@ -90,23 +81,12 @@ class Diagnosing:
 
     def _failed_cases(self, only: Sequence[str] | None) -> Iterator[RecordedCase]:
         wanted = None if only is None else set(only)
-        return self.recorded_cases(
+        rows = (
             row
             for row in self.runs.rows(self.run.id)
             if row.judgments[self._index].failed and (wanted is None or row.case_id in wanted)
         )
-
-    def recorded_cases(self, chosen: Iterable[CaseRow]) -> Iterator[RecordedCase]:
-        """Cases of the run as it recorded them; those that errored are left out."""
-        rows = list(chosen)
-        for start in range(0, len(rows), 200):
-            part = rows[start : start + 200]
-            bodies = self.runs.bodies([row.body for row in part])
-            executions = self.results.executions([row.execution for row in part if row.execution])
-            for row in part:
-                execution = executions.get(row.execution or b"")
-                if execution is not None:
-                    yield RecordedCase(case_from_json(bodies[row.body]), execution)
+        return recorded_cases(rows, self.runs, self.results)
 
     def _diagnosed(
         self, failed: RecordedCase, gold: Judgment | None, control: Judgment | None
@@ -206,30 +186,6 @@ class Diagnosing:
         )
         self.commit()
         return run_id, outcomes
-
-
-def evaluator_from(definition: Any) -> Any:
-    """The evaluator that a run's record describes."""
-    from pydantic import TypeAdapter
-
-    settings = {key: value for key, value in definition.items() if key not in ("code_version", "code")}
-    evaluator: Any = TypeAdapter(AnyEvaluator).validate_python(settings)
-    return evaluator.with_code(definition["code"]) if "code" in definition else evaluator
-
-
-def check_same_generator(run: Run, system: System) -> None:
-    """Refuse to re-execute a run's cases with a generator that is not the one that the run measured."""
-    then, now = run.system, system
-    if (then.name, then.version, then.object) != (now.name, now.version, now.object):
-        raise ConfigurationError(
-            f"{run.id} measured {then.name} {then.version} ({then.object}), but the configuration now names "
-            f"{now.name} {now.version} ({now.object}); make a run of it with `oloproof run` and diagnose that"
-        )
-    if then.fingerprints.generate != now.fingerprints.generate:
-        raise ConfigurationError(
-            f"the code of generate has changed since {run.id}, so its failures cannot be re-executed as they were; "
-            "make a run of the present code with `oloproof run` and diagnose that"
-        )
 
 
 def _row(position: int, case: Case, execution: Execution, judgment: Judgment) -> CaseRow:

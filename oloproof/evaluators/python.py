@@ -11,7 +11,8 @@ from oloproof.evaluators.base import CriterionName, Evaluator, Kind
 from oloproof.records import FAILED, PASSED, Case, Execution, Judgment, State, excluded, missing
 
 
-def _function_path(text: str) -> str:
+def function_path(text: str) -> str:
+    """The text itself. Raises ValueError when it is not `module:function`."""
     module, colon, name = text.partition(":")
     if not (colon and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))):
         raise ValueError(f'expected module:function such as checks:polite, found "{text}"')
@@ -30,7 +31,7 @@ class PythonEvaluator(Evaluator):
     asks_worker: ClassVar[bool] = True
 
     type: Literal["python"] = "python"
-    object: Annotated[str, AfterValidator(_function_path)]
+    object: Annotated[str, AfterValidator(function_path)]
     criterion: CriterionName
     scale: Kind = "pass_fail"
     _code: str = PrivateAttr(default="")

@@ -19,8 +19,8 @@ IDLE_EVERY = 0.02
 IDLE_SHARE = 9
 
 
-#: Requests that run the system itself, not only what judges it.
-STAGES = frozenset({"retrieve", "count_tokens", "generate"})
+#: Requests that run the system or a part of it, not only what judges it.
+STAGES = frozenset({"retrieve", "rerank", "count_tokens", "generate"})
 
 
 class Driver:

@@ -14,12 +14,13 @@ from typing import Any
 from oloproof.canonical import canonical_json, digest
 from oloproof.errors import ConfigurationError, UnfinishedError
 from oloproof.evaluators import AnyEvaluator, PythonEvaluator
+from oloproof.evaluators.python import function_path
 from oloproof.execution.calls import Calls, ExecutorCalls, ThreadCalls
 from oloproof.execution.checkouts import tracked_by_git, watched_folder
 from oloproof.execution.driver import Driver
 from oloproof.identity.files import FileRecords, ProjectFiles
 from oloproof.identity.fingerprint import CodeIdentity, Ingredients, PackageFacts, ParseCache, code_identity
-from oloproof.identity.system import System
+from oloproof.identity.system import Reranker, System
 from oloproof.settings.project import Project, check_against
 from oloproof.worker.calls import START_SECONDS, perform, release, restart
 from oloproof.worker.process import Checkout, Reply
@@ -100,6 +101,14 @@ class AppHost:
             else e
             for e in self.project.config.evaluators
         )
+
+    def reranker(self, name: str, outlines: ParseCache | None = None) -> Reranker:
+        """The reranker `module:function` with the fingerprint of its code. Raises ConfigurationError when the name has
+        another form."""
+        try:
+            return Reranker(function_path(name), self._code(name, {}, outlines).fingerprints.generate)
+        except ValueError as error:
+            raise ConfigurationError(f"reranker: {error}") from None
 
     def check_unchanged(self) -> None:
         """Raise UnfinishedError when a source file of the app is no longer the one that was fingerprinted: a worker

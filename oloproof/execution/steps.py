@@ -74,7 +74,7 @@ class StaleIndex:
 
 
 class CaseSteps:
-    """The ways to execute a case of one system, over one store.
+    """How a case of one system is executed, over one store.
 
     `files` tells which stored results still fit the checkout's files, `clock` gives seconds since the epoch. A call
     that errors is repeated up to `retries` times. With `stale_is_error` a changed file under an unchanged
@@ -148,39 +148,6 @@ class CaseSteps:
         self._results.put_execution(execution, key, generation.key.id)
         return execution
 
-    def given_context(self, case: Case, passages: Sequence[tuple[Candidate, str | None]]) -> Steps:
-        """generate with passages that were not retrieved; top_k and the budget do not apply."""
-        context = tuple(candidate for candidate, _ in passages)
-        identity = self.identities.generation(case, context)
-        name = self.identities.given_execution(identity)
-        trace = Trace()
-        try:
-            generation = yield from self._generate(case, context, identity, trace)
-        except StageFailed as failure:
-            return self._execution(name, (), 0, None, trace, failure.error, gold=context)
-        key = Key(name, generation.key.files)
-        execution = self._execution(key.id, (), 0, generation, trace, gold=context)
-        self._results.put_execution(execution, key, generation.key.id)
-        return execution
-
-    def repeat(self, case: Case, recorded: Execution, salt: bytes) -> Steps:
-        """The control: generate once more on the recorded context, never from the store. `salt` sets the result
-        apart from that of other repeats."""
-        context = recorded.context
-        identity = self.identities.given_execution(self.identities.generation(case, context) + salt)
-        name = self.identities.given_execution(identity)
-        trace = Trace()
-        try:
-            generation = yield from self._generate(case, context, identity, trace, fresh=True)
-        except StageFailed as failure:
-            return self._execution(name, recorded.candidates, recorded.kept, None, trace, failure.error)
-        key = Key(name, generation.key.files)
-        execution = self._execution(
-            key.id, recorded.candidates, recorded.kept, generation, trace, retrieval=recorded.retrieval
-        )
-        self._results.put_execution(execution, key, generation.key.id)
-        return execution
-
     # ------------------------------------------------------------------------------------ stages
 
     def _retrieve(self, case: Case, identity: bytes, trace: Trace) -> StepsTo[StoredRetrieval]:
@@ -226,8 +193,9 @@ class CaseSteps:
         budget = self.system.token_budget
         if budget is None or not first:
             return len(first), set()
-        unknown = [c for c in first if c not in self._tokens]
-        if unknown:
+        while unknown := [
+            c for c in first if c not in self._tokens
+        ]:  # another case may have made room meanwhile
             yield from self._count(unknown, trace)
         counts = [self._tokens[c] for c in first]
         return kept_within_budget([tokens for tokens, _ in counts], budget), {files for _, files in counts}

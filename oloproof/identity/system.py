@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from oloproof.canonical import canonical_json, digest
 from oloproof.identity.fingerprint import Fingerprints
@@ -30,6 +31,13 @@ class System:
     environment: str = ""
 
 
+class Reranker(NamedTuple):
+    """A function of the user's that reorders candidates: `object` is `module:function`, `code` its fingerprint."""
+
+    object: str
+    code: str
+
+
 class Identities:
     """Digests (32 bytes) of the stage results of one system.
 
@@ -50,6 +58,10 @@ class Identities:
 
     def retrieval(self, case: Case) -> bytes:
         return digest(self._retrieval, case.input_json)
+
+    def reranked(self, retrieval: bytes, reranker: Reranker) -> bytes:
+        """A recorded retrieval, named by its key, in the order of a reranker."""
+        return digest("reranked", retrieval, reranker.object, reranker.code)
 
     def execution(self, retrieval: bytes) -> bytes:
         return digest(self._execution, retrieval)

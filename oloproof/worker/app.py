@@ -42,6 +42,7 @@ class App:
             "count_tokens": self._count_tokens,
             "generate": self._generate,
             "evaluate": self._evaluate,
+            "rerank": self._rerank,
         }
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -97,15 +98,25 @@ class App:
 
     def _evaluate(self, request: dict[str, Any]) -> bool | float | None:
         name = request["object"]
-        if name not in self._functions:
-            self._functions[name] = _named(name)
-        value = self._functions[name](
+        value = self._function(name)(
             input=request["input"],
             expected=request["expected"],
             output=request["output"],
             context=returns.passages(request["context"]),
         )
         return returns.verdict(self._finish(value), name)
+
+    def _rerank(self, request: dict[str, Any]) -> list[int]:
+        name = request["object"]
+        candidates = returns.passages(request["candidates"])
+        return returns.reranked(
+            self._finish(self._function(name)(request["input"], candidates)), candidates, name
+        )
+
+    def _function(self, name: str) -> Any:
+        if name not in self._functions:
+            self._functions[name] = _named(name)
+        return self._functions[name]
 
     def _load(self) -> Any:
         if self._class is None:

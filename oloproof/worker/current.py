@@ -13,7 +13,7 @@ from typing import Protocol
 #: Whose the files are that a call opens: a retrieval's, as those opened at import, in the constructor and by code of
 #: which no call is known; only a later stage's; or ours.
 RETRIEVAL, LATER, OURS = 0, 1, 2
-_READERS = {"count_tokens": LATER, "generate": LATER, "evaluate": LATER, "packages": OURS}
+_READERS = {"count_tokens": LATER, "generate": LATER, "evaluate": LATER, "rerank": LATER, "packages": OURS}
 #: Where a thread remembers the call that started it.
 _STARTER = "_oloproof_call"
 

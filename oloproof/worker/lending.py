@@ -1,6 +1,7 @@
 """The worker processes of one checkout, lent to calls: each to as many at once as the checkout has threads.
 
-Stages and evaluators have workers of their own, so that neither's faults, nor what either reads, touch the other.
+Stages have workers of their own, and so have evaluators and rerankers, so that neither's faults, nor what either
+reads, touch the other.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ ROLES = {
     "count_tokens": STAGES,
     "generate": STAGES,
     "evaluate": EVALUATORS,
+    "rerank": EVALUATORS,
 }
 
 

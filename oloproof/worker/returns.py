@@ -75,6 +75,35 @@ def answer(value: Any) -> str:
     return json_text(value, "the answer of generate")
 
 
+def reranked(value: Any, candidates: tuple[Passage, ...], name: str) -> list[int]:
+    """What the reranker of this name returned, as the indexes (from 0) of the candidates that it was given."""
+    if not isinstance(value, (tuple, list)):
+        raise InvalidReturn(f"{name} must return a tuple of the Passages it was given, got {kind(value)}")
+    given = {(passage.doc_id, passage.chunk_id): index for index, passage in enumerate(candidates)}
+    order: dict[int, int] = {}
+    for position, passage in enumerate(value, 1):
+        where = f"passage {position} of what {name} returned"
+        if not isinstance(passage, Passage):
+            raise InvalidReturn(f"{where} must be a Passage, got {kind(passage)}")
+        row = _passage_row(passage, where)
+        shown = repr((row[0] if row[1] is None else f"{row[0]}#{row[1]}")[:200])
+        index = given.get((row[0], row[1]))
+        if index is None:
+            raise InvalidReturn(
+                f"{where}, {shown}, is none of those it was given; it may reorder and drop, not add"
+            )
+        original = candidates[index]
+        if row[2:] != [original.score, original.text]:
+            changed = "score" if row[2] != original.score else "text"
+            raise InvalidReturn(
+                f"{where}, {shown}, has another {changed} than it was given; it may not be altered"
+            )
+        if index in order:
+            raise InvalidReturn(f"{where}, {shown}, was returned before, as passage {order[index]}")
+        order[index] = position
+    return list(order)
+
+
 def verdict(value: Any, name: str) -> bool | float | None:
     """What the evaluator of this name returned: whether the case passes, a score, or None when it does not apply.
     The whole numbers 0 and 1 are scores."""

@@ -1,0 +1,173 @@
+"""Replays: the recorded retrievals of a run under another top_k, token budget or reranker. No retriever is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from oloproof.comparison import Flips, PairedMetric, compare_runs
+from oloproof.diagnosis.recorded import RecordedCase, recorded_cases
+from oloproof.errors import ConfigurationError
+from oloproof.evaluation import Judging
+from oloproof.execution.driver import Driver
+from oloproof.execution.replay_steps import ReplaySteps
+from oloproof.execution.steps import StepsTo
+from oloproof.identity.system import Reranker
+from oloproof.records import Execution, Judgment, missing
+from oloproof.run_records import CaseRow, Run
+from oloproof.store.results import Results
+from oloproof.store.runs import Runs
+
+
+class RerankerError(ConfigurationError):
+    """The user's reranker failed, or gave back something other than what it was given."""
+
+    def __init__(self, reranker: Reranker, case_id: str, message: str) -> None:
+        super().__init__(f"the reranker {reranker.object} failed on the case {case_id}: {message}")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a replay assembles contexts with: top_k, the token budget (None: no limit), and a reranker that is called
+    before them, if any."""
+
+    top_k: int
+    token_budget: int | None
+    reranker: Reranker | None = None
+
+    @classmethod
+    def of(
+        cls,
+        run: Run,
+        *,
+        top_k: int | None = None,
+        token_budget: int | None = None,
+        reranker: Reranker | None = None,
+    ) -> Setting:
+        """The setting of a run, but for what is given."""
+        system = run.system
+        return cls(
+            system.top_k if top_k is None else top_k,
+            system.token_budget if token_budget is None else token_budget,
+            reranker,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A case under another setting. Where neither its candidates nor its context `changed`, execution and judgments
+    are the recorded ones."""
+
+    recorded: RecordedCase
+    execution: Execution
+    judgments: tuple[Judgment, ...]
+    changed: bool
+
+
+@dataclass(frozen=True)
+class ReplayedRun:
+    """What became of a run's cases under a setting. `changed` of the `replayed` had another context, for which
+    `generated` calls of `generate` were made now, the rest being stored. `errored` names the cases that gave no answer
+    under the setting. `flips` names for each pass/fail criterion the fixed (recovered) and newly failing (broken)
+    cases; the differences are setting minus run, over all cases of the run."""
+
+    setting: Setting
+    replayed: int
+    changed: int
+    generated: int
+    errored: tuple[str, ...]
+    metrics: tuple[PairedMetric, ...]
+    flips: tuple[Flips, ...]
+
+    def metric(self, criterion: str) -> PairedMetric | None:
+        return next((m for m in self.metrics if m.criterion == criterion), None)
+
+    def flips_of(self, criterion: str) -> Flips | None:
+        return next((f for f in self.flips if f.criterion == criterion), None)
+
+
+@dataclass
+class Replaying:
+    """Replays cases of one stored run. `steps` are those of its system as it was measured, `judging` judges by all its
+    evaluators, in their order. `progress(done)` is called after each case."""
+
+    run: Run
+    steps: ReplaySteps
+    runs: Runs
+    results: Results
+    driver: Driver
+    judging: Judging
+    progress: Callable[[int], None] = lambda done: None
+    _done: int = field(default=0, init=False)
+
+    def replay(self, setting: Setting, rows: Iterable[CaseRow]) -> Iterator[Replayed]:
+        """Each of these cases of the run, those aside that errored in it, in the order in which they finish. Only
+        contexts that come out different are generated. Raises RerankerError."""
+        return self._replay(self.steps.under(setting.top_k, setting.token_budget), setting.reranker, rows)
+
+    def changed(self, setting: Setting, rows: Iterable[CaseRow]) -> list[str]:
+        """The ids of the cases whose context would come out different; nothing is generated."""
+        steps = self.steps.under(setting.top_k, setting.token_budget)
+        work = (
+            (each.case.id, steps.reassemble(each.case, each.execution, setting.reranker))
+            for each in recorded_cases(rows, self.runs, self.results)
+        )
+        return [case_id for case_id, differs in self.driver.run(work) if differs]
+
+    def whole_run(self, setting: Setting, rows: Iterable[CaseRow], confidence: float = 0.95) -> ReplayedRun:
+        """The run's cases, all of which are given, under a setting, paired with what they came to in the run. A case
+        that errored in the run is missing on both sides."""
+        steps = self.steps.under(setting.top_k, setting.token_budget)
+        rows = [row._replace(tags=()) for row in rows]
+        judged: dict[str, tuple[Judgment, ...]] = {}
+        changed = 0
+        errored = []
+        for each in self._replay(steps, setting.reranker, rows):
+            case_id = each.recorded.case.id
+            judged[case_id] = each.judgments
+            changed += each.execution.context != each.recorded.execution.context
+            if each.execution.error is not None:
+                errored.append(case_id)
+        run = replace(self.run, slices=())
+        comparison = compare_runs(run, run, (_under(row, judged) for row in rows), rows, confidence)
+        return ReplayedRun(
+            setting=setting,
+            replayed=len(judged),
+            changed=changed,
+            generated=steps.counts.generate_miss,
+            errored=tuple(sorted(errored)),
+            metrics=comparison.metrics,
+            flips=comparison.flips,
+        )
+
+    # ------------------------------------------------------------------------------------- cases
+
+    def _replay(
+        self, steps: ReplaySteps, reranker: Reranker | None, rows: Iterable[CaseRow]
+    ) -> Iterator[Replayed]:
+        work = (
+            (each.case.id, self._case(steps, reranker, each))
+            for each in recorded_cases(rows, self.runs, self.results)
+        )
+        for case_id, replayed in self.driver.run(work):
+            error = replayed.execution.error
+            if reranker is not None and error is not None and error.stage == "rerank":
+                raise RerankerError(reranker, case_id, error.message)
+            self._done += 1
+            self.progress(self._done)
+            yield replayed
+
+    def _case(self, steps: ReplaySteps, reranker: Reranker | None, each: RecordedCase) -> StepsTo[Replayed]:
+        execution = yield from steps.replay(each.case, each.execution, reranker, only_changed=True)
+        if execution is each.execution:
+            return Replayed(each, execution, each.row.judgments, False)
+        judgments = yield from self.judging.judge(each.case, execution)
+        return Replayed(each, execution, judgments, True)
+
+
+def _under(row: CaseRow, judged: dict[str, tuple[Judgment, ...]]) -> CaseRow:
+    """The row of a case under a setting; one that was not replayed is missing."""
+    judgments = judged.get(row.case_id)
+    if judgments is None:
+        judgments = tuple([missing("not_replayed")] * len(row.judgments))
+    return row._replace(judgments=judgments)

@@ -1,0 +1,130 @@
+"""The steps of a case that is executed again: with another context, unchanged, or from its recorded retrieval."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Self
+
+from oloproof.execution.steps import CaseSteps, StageCounts, StageFailed, Steps, StepsTo, Trace
+from oloproof.identity.system import Identities, Reranker
+from oloproof.records import Candidate, Case, Execution
+from oloproof.store.results import Key, StoredRetrieval
+
+
+class ReplaySteps(CaseSteps):
+    """The ways to execute a case of a stored run again. The retriever is called by none of them."""
+
+    def under(self, top_k: int, token_budget: int | None) -> Self:
+        """The same steps under other settings of the assembly, with counts of their own; what is known of files and
+        of token counts is shared."""
+        other = copy.copy(self)
+        other.system = replace(self.system, top_k=top_k, token_budget=token_budget)
+        other.identities = Identities(other.system)
+        other.counts = StageCounts()
+        return other
+
+    def given_context(self, case: Case, passages: Sequence[tuple[Candidate, str | None]]) -> Steps:
+        """generate with passages that were not retrieved; top_k and the budget do not apply."""
+        context = tuple(candidate for candidate, _ in passages)
+        identity = self.identities.generation(case, context)
+        name = self.identities.given_execution(identity)
+        trace = Trace()
+        try:
+            generation = yield from self._generate(case, context, identity, trace)
+        except StageFailed as failure:
+            return self._execution(name, (), 0, None, trace, failure.error, gold=context)
+        key = Key(name, generation.key.files)
+        execution = self._execution(key.id, (), 0, generation, trace, gold=context)
+        self._results.put_execution(execution, key, generation.key.id)
+        return execution
+
+    def repeat(self, case: Case, recorded: Execution, salt: bytes) -> Steps:
+        """The control: generate once more on the recorded context, never from the store. `salt` sets the result
+        apart from that of other repeats."""
+        context = recorded.context
+        identity = self.identities.given_execution(self.identities.generation(case, context) + salt)
+        name = self.identities.given_execution(identity)
+        trace = Trace()
+        try:
+            generation = yield from self._generate(case, context, identity, trace, fresh=True)
+        except StageFailed as failure:
+            return self._execution(name, recorded.candidates, recorded.kept, None, trace, failure.error)
+        key = Key(name, generation.key.files)
+        execution = self._execution(
+            key.id, recorded.candidates, recorded.kept, generation, trace, retrieval=recorded.retrieval
+        )
+        self._results.put_execution(execution, key, generation.key.id)
+        return execution
+
+    def replay(
+        self, case: Case, recorded: Execution, reranker: Reranker | None = None, *, only_changed: bool = False
+    ) -> Steps:
+        """The recorded retrieval, in the reranker's order if there is one, assembled under this system's settings; and
+        generate, from the store where that is there. With `only_changed` an execution whose candidates and context
+        stay as they were is given back as it is."""
+        trace = Trace()
+        retrieval = self._recorded(recorded)
+        kept = 0
+        try:
+            files = {retrieval.key.files}
+            if reranker is not None:
+                retrieval = yield from self._rerank(case, retrieval, reranker, trace)
+                files.add(retrieval.key.files)
+            kept, counted = yield from self._assemble(retrieval.candidates, trace)
+            if only_changed and (retrieval.candidates, kept) == (recorded.candidates, recorded.kept):
+                return recorded
+            context = retrieval.candidates[:kept]
+            generation = yield from self._generate(
+                case, context, self.identities.generation(case, context), trace
+            )
+        except StageFailed as failure:
+            name = self.identities.execution(retrieval.key.identity)
+            return self._execution(
+                name, retrieval.candidates, kept, None, trace, failure.error, retrieval=retrieval.key.id
+            )
+        # Without a reranker this is what a run under these settings would make, so such a run finds it.
+        key = Key(
+            self.identities.execution(retrieval.key.identity),
+            self._union({*files, *counted, generation.key.files}),
+        )
+        execution = self._execution(
+            key.id, retrieval.candidates, kept, generation, trace, retrieval=retrieval.key.id
+        )
+        self._results.put_execution(execution, key, generation.key.id)
+        return execution
+
+    def reassemble(self, case: Case, recorded: Execution, reranker: Reranker | None = None) -> StepsTo[bool]:
+        """Whether a replay would come to another context; generates nothing. A stage that fails is taken to change
+        it."""
+        trace = Trace()
+        retrieval = self._recorded(recorded)
+        try:
+            if reranker is not None:
+                retrieval = yield from self._rerank(case, retrieval, reranker, trace)
+            kept, _ = yield from self._assemble(retrieval.candidates, trace)
+        except StageFailed:
+            return True
+        return retrieval.candidates[:kept] != recorded.context
+
+    def _recorded(self, execution: Execution) -> StoredRetrieval:
+        found = None if execution.retrieval is None else self._results.retrieval(execution.retrieval)
+        assert found is not None  # an execution is only read together with its retrieval
+        return found
+
+    def _rerank(
+        self, case: Case, retrieval: StoredRetrieval, reranker: Reranker, trace: Trace
+    ) -> StepsTo[StoredRetrieval]:
+        identity = self.identities.reranked(retrieval.key.id, reranker)
+        for found in self._results.retrievals(identity):
+            if self._files.valid(found.key.files):
+                return found
+        passages = self._passages(retrieval.candidates)
+        request = {"op": "rerank", "object": reranker.object, "input": case.input, "candidates": passages}
+        reply = yield from self._call(request, trace)
+        candidates = tuple([retrieval.candidates[index] for index in reply.value])
+        key = Key(identity, self._files.identify(reply.reads))
+        made = StoredRetrieval(key, retrieval.query, candidates, reply.seconds, reply.log)
+        self._results.put_retrieval(made, self._clock(), self.system.index_version)
+        return made
