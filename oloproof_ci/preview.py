@@ -25,8 +25,9 @@ from oloproof.jsonform import to_json
 from oloproof.report.run_text import stale_sentence
 from oloproof.run_records import Run
 from oloproof.settings.cases import iter_cases
-from oloproof.settings.policy import NewFailuresRule, Policy
+from oloproof.settings.policy import Policy
 from oloproof.settings.project import Project, load_project
+from oloproof.settings.rules import NewFailuresRule
 from oloproof.workplace import (
     Store,
     diagnosing,
@@ -87,7 +88,8 @@ class Preview:
         with hosted(project, environment) as host, self._repository.worktree(base.sha) as tree:
             facts = scan_suite(project)
             name = host.check()
-            check_policies(self._policies, evaluator_records(project.config.evaluators), ("run", "pair"))
+            records = evaluator_records(project.config.evaluators)
+            check_policies(self._policies, records, project.config.slices, ("run", "pair"))
             place = CheckoutPlace(self._repository.root, tree)
             with _base_host(tree / inside / project.path.name, place, environment, host) as (
                 base_host,

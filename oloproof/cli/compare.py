@@ -27,7 +27,7 @@ def command(given: argparse.Namespace) -> int:
                 raise ConfigurationError(
                     f"{run.id} is the {run.kind} run of a diagnosis of {run.parent}; compare runs of whole suites"
                 )
-        check_policies(policies, candidate.evaluators, ("run", "pair"))
+        check_policies(policies, candidate.evaluators, candidate.slices, ("run", "pair"))
 
         def compare(confidence: float) -> Comparison:
             rows = store.runs.rows

@@ -16,7 +16,7 @@ def command(given: argparse.Namespace) -> int:
     policies = load_policies(given.policy, given.config.parent, RELEASE_POLICY)
     with existing_store(given.config) as store:
         run = store.runs.find_run(given.id)
-        check_policies(policies, run.evaluators, ("run",))
+        check_policies(policies, run.evaluators, run.slices, ("run",))
         gate = decide_run(run, policies, lambda: store.runs.rows(run.id))
     if given.json:
         emit_record({"run": run.id, "gate": to_json(gate)})

@@ -69,7 +69,7 @@ def _decided(given: argparse.Namespace, store: Store, run: Run) -> tuple[Gate | 
     """The run's gate under the present policy, or why that does not fit a run that may be old."""
     try:
         policies = load_policies(None, given.config.parent, RELEASE_POLICY)
-        check_policies(policies, run.evaluators, ("run",))
+        check_policies(policies, run.evaluators, run.slices, ("run",))
     except ConfigurationError as error:
         return None, f"Gate: not decided; {error}"
     return decide_run(run, policies, lambda: store.runs.rows(run.id)), ""

@@ -35,7 +35,9 @@ def _run(given: argparse.Namespace, progress: Progress) -> tuple[Any, str, int]:
         facts = scan_suite(project)
         progress.say(f"importing {project.config.system.rag.object}")
         name = host.check()
-        check_policies(policies, evaluator_records(project.config.evaluators), ("run",))
+        check_policies(
+            policies, evaluator_records(project.config.evaluators), project.config.slices, ("run",)
+        )
         progress.say(f"0 of {facts.cases} cases")
         with opened_store(project.root) as store:
             suite = Suite.of(project, facts, name, host.evaluators(store.outlines))

@@ -13,7 +13,7 @@ from oloproof.errors import ConfigurationError
 from oloproof.measurement.metrics import interval_of
 from oloproof.records import Interval, Metric, State
 from oloproof.run_records import CaseRow, EvaluatorRecord, Run
-from oloproof.settings.policy import Policy, check_metrics
+from oloproof.settings.policy import Policy, SuiteNames, check_names
 
 Rows = Callable[[], Iterable[CaseRow]]
 #: What a policy's rules on a pair came to, and what its metrics were compared at.
@@ -21,22 +21,28 @@ ComparisonAt = Callable[[float], Comparison]
 
 
 def check_policies(
-    policies: Sequence[Policy], evaluators: Sequence[EvaluatorRecord], reads: Sequence[str]
+    policies: Sequence[Policy],
+    evaluators: Sequence[EvaluatorRecord],
+    slices: Sequence[str],
+    reads: Sequence[str],
 ) -> None:
-    """Refuse rules on metrics that nobody produces, and policies of which no rule applies to what is decided.
+    """Refuse rules on what the suite does not have, and policies of which no rule applies to what is decided.
 
     Raises ConfigurationError; best called before anything runs.
     """
-    known = [e.criterion for e in evaluators]
-    pass_fail = [e.criterion for e in evaluators if e.kind == "pass_fail"]
+    names = SuiteNames(
+        criteria=[e.criterion for e in evaluators],
+        pass_fail=[e.criterion for e in evaluators if e.kind == "pass_fail"],
+        slices=slices,
+    )
     for policy in policies:
-        check_metrics(policy, known, pass_fail)
+        check_names(policy, names)
     if policies and not any(rule.reads in reads for policy in policies for rule in policy.config.rules):
-        names = ", ".join(str(policy.path) for policy in policies)
+        files = ", ".join(str(policy.path) for policy in policies)
         what = {"run": "a single run", "pair": "a comparison"}
         kinds = " or ".join(what[name] for name in reads)
         raise ConfigurationError(
-            f"{names}: no rule applies to {kinds}, so nothing would gate; add a rule that does, or name another policy"
+            f"{files}: no rule applies to {kinds}, so nothing would gate; add a rule that does, or name another policy"
         )
 
 

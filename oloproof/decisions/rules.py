@@ -9,12 +9,15 @@ from dataclasses import dataclass
 
 from oloproof.decisions.records import Decision, RuleState
 from oloproof.records import Interval, Metric
-from oloproof.settings.policy import (
+from oloproof.settings.rules import (
     AnyRule,
+    EquivalenceRule,
+    MaxRule,
     MinRule,
     NewFailuresRule,
     NonInferiorityRule,
     ObservedCountRule,
+    SuperiorityRule,
 )
 
 PASS, FAIL, OPEN = RuleState.PASS, RuleState.FAIL, RuleState.INSUFFICIENT_EVIDENCE
@@ -43,6 +46,10 @@ def decide_on_run(rule: AnyRule, metric: Metric, interval: Interval | None) -> D
         assert interval is not None
         state, reason = _minimum(interval, rule.min)
         return _decision(rule, state, reason, metric.estimate, interval)
+    if isinstance(rule, MaxRule):
+        assert interval is not None
+        state, reason = _maximum(interval, rule.max)
+        return _decision(rule, state, reason, metric.estimate, interval)
     assert isinstance(rule, ObservedCountRule)
     failures = metric.observed - round(metric.total)
     counts = {"failures": failures, "missing": metric.missing, "observed": metric.observed}
@@ -59,11 +66,18 @@ def decide_on_pair(rule: AnyRule, facts: PairedFacts) -> Decision:
         return _nothing_observed(rule, facts.missing)
     if isinstance(rule, NewFailuresRule):
         return _new_failures(rule, facts)
-    assert isinstance(rule, NonInferiorityRule)
+    assert isinstance(rule, NonInferiorityRule | SuperiorityRule | EquivalenceRule)
     assert facts.interval is not None
     if facts.identical:
-        return _decision(rule, PASS, "systems_identical", facts.difference, facts.interval)
-    state, reason = _non_inferior(facts.interval, rule.margin)
+        state = FAIL if isinstance(rule, SuperiorityRule) else PASS
+        return _decision(rule, state, "systems_identical", facts.difference, facts.interval)
+    if isinstance(rule, EquivalenceRule):
+        state, reason = _equivalent(facts.interval, rule.margin)
+    elif isinstance(rule, SuperiorityRule):
+        state, reason = (_superior if rule.direction == "min" else _superior_below)(facts.interval)
+    else:
+        decide = _non_inferior if rule.direction == "min" else _non_inferior_above
+        state, reason = decide(facts.interval, rule.margin)
     return _decision(rule, state, reason, facts.difference, facts.interval)
 
 
@@ -75,12 +89,54 @@ def _minimum(interval: Interval, bar: float) -> tuple[RuleState, str]:
     return OPEN, "interval_overlaps_threshold"
 
 
+def _maximum(interval: Interval, bar: float) -> tuple[RuleState, str]:
+    if interval.upper <= bar:
+        return PASS, "upper_bound_meets_maximum"
+    if interval.lower > bar:
+        return FAIL, "lower_bound_above_maximum"
+    return OPEN, "interval_overlaps_threshold"
+
+
 def _non_inferior(interval: Interval, margin: float) -> tuple[RuleState, str]:
     if interval.lower > -margin:
         return PASS, "lower_bound_above_margin"
     if interval.upper < -margin:
         return FAIL, "upper_bound_below_margin"
     return OPEN, "interval_overlaps_margin"
+
+
+def _non_inferior_above(interval: Interval, margin: float) -> tuple[RuleState, str]:
+    """Where lower is better."""
+    if interval.upper < margin:
+        return PASS, "upper_bound_below_margin"
+    if interval.lower > margin:
+        return FAIL, "lower_bound_above_margin"
+    return OPEN, "interval_overlaps_margin"
+
+
+def _superior(interval: Interval) -> tuple[RuleState, str]:
+    if interval.lower > 0:
+        return PASS, "difference_above_zero"
+    if interval.upper <= 0:
+        return FAIL, "difference_below_zero"
+    return OPEN, "interval_overlaps_zero"
+
+
+def _superior_below(interval: Interval) -> tuple[RuleState, str]:
+    """Where lower is better."""
+    if interval.upper < 0:
+        return PASS, "difference_below_zero"
+    if interval.lower >= 0:
+        return FAIL, "difference_above_zero"
+    return OPEN, "interval_overlaps_zero"
+
+
+def _equivalent(interval: Interval, margin: float) -> tuple[RuleState, str]:
+    if -margin < interval.lower and interval.upper < margin:
+        return PASS, "interval_within_margins"
+    if interval.upper < -margin or interval.lower > margin:
+        return FAIL, "interval_outside_margins"
+    return OPEN, "interval_overlaps_margins"
 
 
 def _new_failures(rule: NewFailuresRule, facts: PairedFacts) -> Decision:

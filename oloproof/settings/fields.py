@@ -29,7 +29,8 @@ def _first_version(version: int) -> int:
     return version
 
 
-def _not_null(value: Any) -> Any:
+def not_null(value: Any) -> Any:
+    """Refuse a key without a value."""
     if value is None:
         raise ValueError("expected a value, found nothing; write one or remove the key")
     return value
@@ -40,8 +41,10 @@ Text = Annotated[str, AfterValidator(_not_blank)]
 #: At least 1; the upper end only keeps what is absurd out of the store.
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 CountOrZero = Annotated[int, Field(ge=0, le=1_000_000_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
 #: A key that may be left out but, where it stands, has a value.
-OptionalText = Annotated[Text | None, BeforeValidator(_not_null)]
-OptionalCount = Annotated[Count | None, BeforeValidator(_not_null)]
+OptionalText = Annotated[Text | None, BeforeValidator(not_null)]
+OptionalCount = Annotated[Count | None, BeforeValidator(not_null)]
+OptionalShare = Annotated[Share | None, BeforeValidator(not_null)]
 #: YAML gives lists; the models, being frozen, hold tuples.
 ListOf = Annotated[tuple[T, ...], Field(strict=False)]

@@ -2,104 +2,56 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from oloproof.errors import ConfigurationError
-from oloproof.settings.fields import CountOrZero, ListOf, Settings, Text, Version
+from oloproof.settings.fields import ListOf, Settings, Share, Text, Version
+from oloproof.settings.rules import AnyRule, DifferenceMethod, DifferenceRule
 from oloproof.settings.validation import validate
 from oloproof.settings.wording import capped, hint
-from oloproof.settings.yamlfile import SourceLines, load_yaml
+from oloproof.settings.yamlfile import KeyPath, SourceLines, load_yaml
 
 #: The states of a rule that may block or warn; PASS does neither.
 OpenState = Literal["FAIL", "INSUFFICIENT_EVIDENCE", "MANUAL_REVIEW"]
 
-
-class _Rule(Settings, ABC):
-    """What every rule has. `reads` is what it decides on: one run, or a candidate paired with a baseline."""
-
-    reads: ClassVar[Literal["run", "pair"]]
-    #: Whether the metric must be a pass/fail criterion: the rule counts failures.
-    counts_failures: ClassVar[bool] = False
-
-    id: Text
-    metric: Text
-
-    @abstractmethod
-    def asks(self) -> str:
-        """What the rule asks for, as reports print it."""
-
-
-class MinRule(_Rule):
-    """The metric is at least `min`."""
-
-    reads = "run"
-
-    kind: Literal["min"]
-    min: Annotated[float, Field(ge=0, le=1)]
-
-    def asks(self) -> str:
-        return f"at least {_hundredths(self.min)}%"
-
-
-class ObservedCountRule(_Rule):
-    """At most `max_failures` failures were seen; says nothing beyond the cases executed."""
-
-    reads = "run"
-    counts_failures = True
-
-    kind: Literal["observed_count"]
-    max_failures: CountOrZero
-
-    def asks(self) -> str:
-        return f"at most {_counted(self.max_failures, 'failure')}"
-
-
-class NonInferiorityRule(_Rule):
-    """The candidate is worse than the baseline by less than `margin`."""
-
-    reads = "pair"
-
-    kind: Literal["non_inferiority"]
-    margin: Annotated[float, Field(gt=0, le=1)]
-
-    def asks(self) -> str:
-        return f"non-inferiority, margin {_hundredths(self.margin)} points"
-
-
-class NewFailuresRule(_Rule):
-    """At most `max` cases that passed in the baseline fail in the candidate."""
-
-    reads = "pair"
-    counts_failures = True
-
-    kind: Literal["new_failures"]
-    max: CountOrZero
-
-    def asks(self) -> str:
-        return f"at most {_counted(self.max, 'new failure')}"
-
-
-AnyRule = Annotated[
-    MinRule | ObservedCountRule | NonInferiorityRule | NewFailuresRule,
-    Field(discriminator="kind"),
-]
+#: The values of the slices that come from what happened to a case; those of metadata are the user's.
+SLICE_VALUES = {
+    "relevant_position": ("top_k", "beyond_top_k", "not_retrieved"),
+    "context_truncated": ("true", "false"),
+}
 
 
 class PolicyConfig(Settings):
-    """The contents of a policy file."""
+    """The contents of a policy file.
+
+    `max_missing_fraction` is the share of a rule's cases (or pairs) that may be missing before it blocks whatever
+    `block_on` says; a rule may set its own. `families` names groups of rules that ask several questions at once.
+    """
 
     version: Version
     confidence_level: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
+    difference_method: DifferenceMethod = "bounded"
+    max_missing_fraction: Share = 0.5
     block_on: ListOf[OpenState] = ("FAIL", "INSUFFICIENT_EVIDENCE", "MANUAL_REVIEW")
     warn_on: ListOf[OpenState] = ()
+    on_partial_run: Literal["block", "warn"] = "block"
+    on_suite_change: Literal["allow", "review"] = "allow"
+    families: ListOf[Text] = ()
     rules: Annotated[ListOf[AnyRule], Field(min_length=1)]
+
+    def method_of(self, rule: DifferenceRule) -> DifferenceMethod:
+        """How a rule's interval is made."""
+        return rule.difference_method or self.difference_method
+
+    def missing_limit_of(self, rule: AnyRule) -> float:
+        """The share of missing results that a rule bears."""
+        limit = rule.max_missing_fraction
+        return self.max_missing_fraction if limit is None else limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,40 +67,88 @@ def load_policy(path: Path) -> Policy:
     """Read a policy file. Raises ConfigurationError with every problem, file and line."""
     loaded = load_yaml(path)
     config = validate(PolicyConfig, loaded)
-    problems = list(_contradictions(config, loaded.lines))
+    problems = [loaded.lines.problem(*found) for found in _contradictions(config, loaded.lines)]
     if problems:
         raise ConfigurationError(*capped(problems))
     return Policy(path, config, loaded.lines)
 
 
-def check_metrics(policy: Policy, known: Collection[str], pass_fail: Collection[str]) -> None:
-    """Check that each rule's metric is one of `known`, and of `pass_fail` where the rule counts failures.
+# -------------------------------------------------------------------------------------- against the suite
+
+
+@dataclass(frozen=True)
+class SuiteNames:
+    """What a policy can speak of: all criteria, those that are pass/fail, and the slices."""
+
+    criteria: Collection[str]
+    pass_fail: Collection[str]
+    slices: Collection[str]
+
+
+def check_names(policy: Policy, names: SuiteNames) -> None:
+    """Check that what each rule reads is there, and of the kind that the rule needs.
 
     Raises ConfigurationError with file, line and the nearest name.
     """
     problems = []
     for index, rule in enumerate(policy.config.rules):
-        if rule.metric not in known:
-            sentence = f"no evaluator yields the metric {rule.metric}; {hint(rule.metric, known)}"
-        elif rule.counts_failures and rule.metric not in pass_fail:
-            options = hint(rule.metric, pass_fail, "pass/fail criteria are")
-            sentence = f"{rule.kind} counts failures, and {rule.metric} is a score; {options}"
-        else:
-            continue
-        problems.append(policy.lines.problem(("rules", index, "metric"), sentence))
+        found = [*_metric_problem(policy, index, rule, names), *_scope_problem(rule, names)]
+        problems += [policy.lines.problem(("rules", index, *path), sentence) for path, sentence in found]
     if problems:
         raise ConfigurationError(*capped(problems))
 
 
-def _contradictions(config: PolicyConfig, lines: SourceLines) -> Iterator[str]:
+def _metric_problem(
+    policy: Policy, index: int, rule: AnyRule, names: SuiteNames
+) -> Iterator[tuple[KeyPath, str]]:
+    if rule.metric not in names.criteria:
+        yield (
+            ("metric",),
+            f"no evaluator yields the metric {rule.metric}; {hint(rule.metric, names.criteria)}",
+        )
+    elif rule.metric in names.pass_fail:
+        return
+    elif rule.counts_failures:
+        options = hint(rule.metric, names.pass_fail, "pass/fail criteria are")
+        yield ("metric",), f"{rule.kind} counts failures, and {rule.metric} is a score; {options}"
+    elif isinstance(rule, DifferenceRule) and policy.config.method_of(rule) == "exact":
+        own = rule.difference_method is not None
+        place = "" if own else f" (set on line {policy.lines.line('difference_method')} for all rules)"
+        yield (
+            ("difference_method",) if own else ("metric",),
+            f"exact is for pass/fail criteria, and {rule.metric} is a score{place}; write "
+            "difference_method: bounded for this rule",
+        )
+
+
+def _scope_problem(rule: AnyRule, names: SuiteNames) -> Iterator[tuple[KeyPath, str]]:
+    if rule.slice is None:
+        return
+    name, value = rule.slice
+    if name not in names.slices:
+        options = hint(name, names.slices, "slices are") if names.slices else "oloproof.yaml has no slices"
+        yield ("scope",), f"there is no slice {name}; {options}"
+        return
+    values = SLICE_VALUES.get(name, (value,))
+    if value not in values:
+        yield ("scope",), f"{name} is never {value}; {hint(value, values)}"
+
+
+# --------------------------------------------------------------------------------------- within one file
+
+
+def _contradictions(config: PolicyConfig, lines: SourceLines) -> Iterator[tuple[KeyPath, str]]:
     """Problems between settings that are well-formed each for itself."""
     first: dict[str, int] = {}
     for index, rule in enumerate(config.rules):
         earlier = first.setdefault(rule.id, index)
         if earlier != index:
             line = lines.line("rules", earlier, "id")
-            sentence = f"{rule.id} is the id of the rule on line {line} already"
-            yield lines.problem(("rules", index, "id"), sentence)
+            yield ("rules", index, "id"), f"{rule.id} is the id of the rule on line {line} already"
+        if rule.requires_manual_review and "MANUAL_REVIEW" not in config.block_on:
+            sentence = "needs MANUAL_REVIEW in block_on; without it nobody would be asked"
+            yield ("rules", index, "requires_manual_review"), sentence
+    yield from _family_problems(config, lines)
     for index, state in enumerate(config.warn_on):
         if state in config.block_on:
             there = (
@@ -156,15 +156,37 @@ def _contradictions(config: PolicyConfig, lines: SourceLines) -> Iterator[str]:
                 if "block_on" in config.model_fields_set
                 else "the default block_on; write a block_on without it"
             )
-            yield lines.problem(("warn_on", index), f"{state} cannot warn and block; it stands in {there}")
+            yield ("warn_on", index), f"{state} cannot warn and block; it stands in {there}"
 
 
-def _hundredths(share: float) -> str:
-    """0.05 as `5.0`: one decimal, or as many as the number has, so that no threshold is misprinted."""
-    hundredths = (Decimal(repr(float(share))) * 100).normalize()
-    exponent = hundredths.as_tuple().exponent
-    return f"{hundredths:.{max(1, -exponent if isinstance(exponent, int) else 1)}f}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def _family_problems(config: PolicyConfig, lines: SourceLines) -> Iterator[tuple[KeyPath, str]]:
+    """A rule on a slice is one of several questions, so it names the family that it is corrected with."""
+    for index, name in enumerate(config.families):
+        if name in config.families[:index]:
+            yield ("families", index), f"{name} stands here twice"
+    first: dict[str, int] = {}
+    for index, rule in enumerate(config.rules):
+        if rule.family is None:
+            if rule.slice is not None:
+                options = ", ".join(config.families) or "none yet: add `families: [NAME]` to the policy"
+                yield (
+                    ("rules", index, "scope"),
+                    f"a rule on a slice must name its family; declared are {options}",
+                )
+        elif rule.family not in config.families:
+            sentence = f"{rule.family} is not declared; "
+            sentence += (
+                hint(rule.family, config.families, "declared are")
+                if config.families
+                else (f"add `families: [{rule.family}]` to the policy")
+            )
+            yield ("rules", index, "family"), sentence
+        else:
+            earlier = config.rules[first.setdefault(rule.family, index)]
+            if earlier.reads != rule.reads:
+                line = lines.line("rules", first[rule.family], "id")
+                yield (
+                    ("rules", index, "family"),
+                    f"{rule.family} cannot hold rules on one run and rules on a pair, as on line {line}; "
+                    "declare two families",
+                )

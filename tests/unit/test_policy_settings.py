@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from oloproof.errors import ConfigurationError
-from oloproof.settings.policy import Policy, check_metrics, load_policy
+from oloproof.settings.policy import Policy, SuiteNames, check_names, load_policy
+from oloproof.settings.rules import DifferenceRule
 
 Load = Callable[[str], Policy]
 
@@ -75,6 +76,15 @@ def test_what_is_left_out_has_the_strict_defaults(load: Load) -> None:
         ("kind: non_inferiority, margin: 0.05", "pair", "non-inferiority, margin 5.0 points"),
         ("kind: non_inferiority, margin: 0.0025", "pair", "non-inferiority, margin 0.25 points"),
         ("kind: non_inferiority, margin: 0.29", "pair", "non-inferiority, margin 29.0 points"),
+        ("kind: max, max: 0.05", "run", "at most 5.0%"),
+        (
+            "kind: non_inferiority, margin: 0.05, direction: max",
+            "pair",
+            "non-inferiority, margin 5.0 points, lower is better",
+        ),
+        ("kind: superiority", "pair", "superiority"),
+        ("kind: superiority, direction: max", "pair", "superiority, lower is better"),
+        ("kind: equivalence, margin: 0.1", "pair", "equivalence, margin 10.0 points"),
         ("kind: new_failures, max: 0", "pair", "at most 0 new failures"),
         ("kind: new_failures, max: 1", "pair", "at most 1 new failure"),
     ],
@@ -108,6 +118,40 @@ def test_a_rule_says_what_it_reads_and_asks(load: Load, fields: str, reads: str,
             'kind: unknown kind "non-inferiority"; did you mean non_inferiority?',
         ),
         ("margin: 0.1", "kind: missing; this key is required, one of min, "),
+        ("kind: max, max: 5", "max: must be at most 1, found 5; write 5% as 0.05"),
+        ("kind: equivalence", "margin: missing; this key is required"),
+        ("kind: superiority, margin: 0.1", "margin: unknown key; "),
+        (
+            "kind: superiority, direction: up",
+            'direction: unknown value "up"; known are max, min',
+        ),
+        (
+            "kind: superiority, difference_method: exakt",
+            'difference_method: unknown value "exakt"; did you mean exact?',
+        ),
+        ("kind: superiority, difference_method: ", "difference_method: expected a value, found nothing"),
+        ("kind: min, min: 1, min_support: 0", "min_support: must be at least 1, found 0"),
+        (
+            "kind: min, min: 1, max_missing_fraction: 10",
+            "max_missing_fraction: must be at most 1, found 10; write 10% as 0.1",
+        ),
+        (
+            "kind: min, min: 1, requires_manual_review: maybe",
+            "requires_manual_review: expected true or false",
+        ),
+        (
+            "kind: min, min: 1, scope: metadata.topic=billing",
+            "scope: expected all or slice/NAME=VALUE, such as slice/metadata.topic=billing",
+        ),
+        ("kind: min, min: 1, scope: slice/metadata.topic", "scope: expected all or slice/NAME=VALUE"),
+        (
+            "kind: min, min: 1, scope: slice/a=b",
+            "scope: a rule on a slice must name its family; declared are none yet: add `families: [NAME]`",
+        ),
+        (
+            "kind: min, min: 1, scope: slice/a=b, family: f",
+            "family: f is not declared; add `families: [f]` to the policy",
+        ),
     ],
 )
 def test_a_rule_that_cannot_be_is_refused_with_its_line(load: Load, fields: str, problem: str) -> None:
@@ -134,6 +178,10 @@ def test_id_and_metric_are_required_and_not_blank(load: Load) -> None:
         ),
         ("block_on: FAIL", 'block_on: expected a list, found the text "FAIL"; write [FAIL]'),
         ("blok_on: []", "blok_on: unknown key; did you mean block_on?"),
+        ("on_partial_run: ignore", 'on_partial_run: unknown value "ignore"; known are block, warn'),
+        ("on_suite_change: block", 'on_suite_change: unknown value "block"; known are allow, review'),
+        ("families: [topics, topics]", "families[1]: topics stands here twice"),
+        ("max_missing_fraction: -1", "max_missing_fraction: must be at least 0, found -1"),
     ],
 )
 def test_what_decides_the_gate_is_checked(load: Load, line: str, problem: str) -> None:
@@ -170,15 +218,61 @@ def test_a_state_that_warns_must_leave_the_default_block_on(load: Load) -> None:
     assert problem.endswith("it stands in the default block_on; write a block_on without it")
 
 
+def test_a_rule_that_needs_a_person_needs_a_gate_that_asks_one(load: Load) -> None:
+    text = rule("kind: min, min: 1, requires_manual_review: true")
+    assert load(text).config.rules[0].requires_manual_review
+    for lists in ("block_on: [FAIL]", "block_on: [FAIL]\nwarn_on: [MANUAL_REVIEW]"):
+        assert problems_of(load, f"{text}{lists}\n") == [
+            "p.yaml:3: rules[0].requires_manual_review: needs MANUAL_REVIEW in block_on; without it nobody would be "
+            "asked"
+        ]
+
+
+FAMILY = """\
+version: 1
+families: [topics, answers]
+rules:
+  - {id: a, metric: answer_correct, kind: min, min: 0.5, scope: slice/metadata.topic=a=b, family: topics}
+"""
+
+
+def test_a_rule_on_a_slice_is_read_with_its_family(load: Load) -> None:
+    (found,) = load(FAMILY).config.rules
+    assert (found.slice, found.family) == (("metadata.topic", "a=b"), "topics")
+
+
+def test_a_family_has_to_be_declared_and_holds_questions_of_one_sort(load: Load) -> None:
+    mixed = "  - {id: b, metric: answer_correct, kind: superiority, family: topics}\n"
+    assert problems_of(load, FAMILY + mixed) == [
+        "p.yaml:5: rules[1].family: topics cannot hold rules on one run and rules on a pair, as on line 4; declare two "
+        "families"
+    ]
+    (near,) = problems_of(load, FAMILY + mixed.replace("topics", "topic"))
+    assert near.endswith("topic is not declared; did you mean topics?")
+
+
+def test_a_rule_may_set_what_the_policy_sets_for_all(load: Load) -> None:
+    text = "version: 1\ndifference_method: exact\nmax_missing_fraction: 0.1\nrules:\n"
+    text += "  - {id: a, metric: m, kind: superiority}\n"
+    text += "  - {id: b, metric: m, kind: superiority, difference_method: bounded, max_missing_fraction: 0}\n"
+    config = load(text).config
+    rules = [each for each in config.rules if isinstance(each, DifferenceRule)]
+    assert [config.method_of(each) for each in rules] == ["exact", "bounded"]
+    assert [config.missing_limit_of(each) for each in rules] == [0.1, 0]
+
+
 # ------------------------------------------------------------------------------ metrics that exist or not
 
-KNOWN = ["answer_correct", "ndcg_at_6"]
-PASS_FAIL = ["answer_correct"]
+NAMES = SuiteNames(
+    criteria=["answer_correct", "ndcg_at_6"],
+    pass_fail=["answer_correct"],
+    slices=["metadata.topic", "relevant_position"],
+)
 
 
 def metric_problems(policy: Policy) -> list[str]:
     with pytest.raises(ConfigurationError) as caught:
-        check_metrics(policy, KNOWN, PASS_FAIL)
+        check_names(policy, NAMES)
     return list(caught.value.problems)
 
 
@@ -186,7 +280,7 @@ def test_rules_on_metrics_that_are_produced_pass(load: Load) -> None:
     text = "version: 1\nrules:\n"
     text += "  - {id: a, metric: answer_correct, kind: new_failures, max: 0}\n"
     text += "  - {id: b, metric: ndcg_at_6, kind: min, min: 0.5}\n"
-    check_metrics(load(text), KNOWN, PASS_FAIL)
+    check_names(load(text), NAMES)
 
 
 def test_a_metric_nobody_produces_gets_the_nearest_name(load: Load) -> None:
@@ -200,3 +294,41 @@ def test_a_metric_nobody_produces_gets_the_nearest_name(load: Load) -> None:
 def test_rules_that_count_failures_need_a_pass_fail_criterion(load: Load, fields: str) -> None:
     (problem,) = metric_problems(load(f"version: 1\nrules: [{{id: a, metric: ndcg_at_6, {fields}}}]\n"))
     assert "counts failures, and ndcg_at_6 is a score; pass/fail criteria are answer_correct" in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "difference_method: exact\nrules: [{id: a, metric: ndcg_at_6, kind: superiority}]",
+            "p.yaml:3: rules[0].metric: exact is for pass/fail criteria, and ndcg_at_6 is a score (set on line 2 for "
+            "all rules); write difference_method: bounded for this rule",
+        ),
+        (
+            "rules:\n  - id: a\n    metric: ndcg_at_6\n    kind: superiority\n    difference_method: exact",
+            "p.yaml:6: rules[0].difference_method: exact is for pass/fail criteria, and ndcg_at_6 is a score; write "
+            "difference_method: bounded for this rule",
+        ),
+    ],
+)
+def test_an_exact_interval_of_a_score_is_refused(load: Load, text: str, problem: str) -> None:
+    assert metric_problems(load(f"version: 1\n{text}\n")) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("scope", "problem"),
+    [
+        ("metadata.topics=a", "there is no slice metadata.topics; did you mean metadata.topic?"),
+        ("relevant_position=topk", "relevant_position is never topk; did you mean top_k?"),
+        ("context_truncated=true", "there is no slice context_truncated; slices are metadata.topic, "),
+        ("metadata.topic=anything", None),
+        ("relevant_position=not_retrieved", None),
+    ],
+)
+def test_a_slice_that_the_suite_does_not_have_is_refused(load: Load, scope: str, problem: str | None) -> None:
+    policy = load(FAMILY.replace("metadata.topic=a=b", scope))
+    if problem is None:
+        check_names(policy, NAMES)
+    else:
+        (found,) = metric_problems(policy)
+        assert found.startswith(f"p.yaml:4: rules[0].scope: {problem}")

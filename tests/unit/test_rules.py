@@ -17,14 +17,8 @@ from oloproof.identity.system import System
 from oloproof.records import FAILED, PASSED, Interval, Judgment, Metric, missing
 from oloproof.report.decisions_text import decision_lines, gate_line
 from oloproof.run_records import CacheCounts, CaseRow, EvaluatorRecord, Run, Tally
-from oloproof.settings.policy import (
-    MinRule,
-    NewFailuresRule,
-    NonInferiorityRule,
-    ObservedCountRule,
-    Policy,
-    PolicyConfig,
-)
+from oloproof.settings.policy import Policy, PolicyConfig
+from oloproof.settings.rules import MinRule, NewFailuresRule, NonInferiorityRule, ObservedCountRule
 from oloproof.settings.yamlfile import SourceLines
 from oloproof.statistics.intervals import clopper_pearson
 
@@ -356,10 +350,10 @@ def test_a_policy_in_which_no_rule_applies_is_refused() -> None:
     with pytest.raises(
         ConfigurationError, match=r"p\.yaml: no rule applies to a single run, so nothing would gate"
     ):
-        check_policies([policy(new_failures(0))], EVALUATORS, ("run",))
+        check_policies([policy(new_failures(0))], EVALUATORS, (), ("run",))
     with pytest.raises(ConfigurationError, match=r"no rule applies to a comparison"):
-        check_policies([policy(minimum(0.5))], EVALUATORS, ("pair",))
-    check_policies([policy(minimum(0.5)), policy(new_failures(0))], EVALUATORS, ("run",))
+        check_policies([policy(minimum(0.5))], EVALUATORS, (), ("pair",))
+    check_policies([policy(minimum(0.5)), policy(new_failures(0))], EVALUATORS, (), ("run",))
 
 
 def test_a_rule_on_a_metric_that_nobody_yields_is_refused() -> None:
@@ -367,14 +361,14 @@ def test_a_rule_on_a_metric_that_nobody_yields_is_refused() -> None:
     with pytest.raises(
         ConfigurationError, match=r"no evaluator yields the metric corect; did you mean correct\?"
     ):
-        check_policies([wrong], EVALUATORS, ("run",))
+        check_policies([wrong], EVALUATORS, (), ("run",))
 
 
 def test_a_rule_that_counts_failures_is_refused_on_a_score() -> None:
     wrong = policy(ObservedCountRule(id="x", metric="ndcg_at_6", kind="observed_count", max_failures=0))
     with pytest.raises(ConfigurationError, match=r"counts failures, and ndcg_at_6 is a score"):
-        check_policies([wrong], EVALUATORS, ("run",))
+        check_policies([wrong], EVALUATORS, (), ("run",))
 
 
 def test_no_policy_at_all_is_no_mistake() -> None:
-    check_policies([], EVALUATORS, ("run",))
+    check_policies([], EVALUATORS, (), ("run",))
