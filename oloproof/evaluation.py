@@ -29,6 +29,8 @@ Judged = tuple[Execution, tuple[Judgment, ...]]
 
 #: How many cases are looked up in the store, or written to it, at once.
 WINDOW = 250
+#: How many of the files that an evaluator read are recorded with the run.
+MAX_DATA_FILES = 500
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,11 @@ def evaluator_records(evaluators: Iterable[Any]) -> tuple[EvaluatorRecord, ...]:
     return tuple(EvaluatorRecord(e.criterion_name, e.kind, e.reads, e.definition()) for e in evaluators)
 
 
+def _first(files: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The files by name; of very many the first, which is what a run's record has room for."""
+    return {path: files[path] for path in sorted(files)[:MAX_DATA_FILES]}
+
+
 class Clock(NamedTuple):
     """The edges that a run needs from outside: seconds since the epoch, a fresh run id, an ISO time stamp."""
 
@@ -91,8 +98,16 @@ class Judging:
         self._evaluators = evaluators
         self._digests = [digest("evaluator", canonical_json(e.definition())) for e in evaluators]
         self._results = results
+        #: By evaluator, the files that its function read for any case so far.
+        self._data: list[dict[str, str | None]] = [{} for _ in evaluators]
+        self._custom = any(evaluator.asks_worker for evaluator in evaluators)
         self.hits = 0
         self.misses = 0
+
+    def records(self) -> tuple[EvaluatorRecord, ...]:
+        """The evaluators as they judged so far, with what they read."""
+        plain = evaluator_records(self._evaluators)
+        return tuple(replace(e, data=_first(data)) for e, data in zip(plain, self._data, strict=True))
 
     def judge(self, case: Case, execution: Execution) -> StepsTo[tuple[Judgment, ...]]:
         """One judgment an evaluator, in their order. Yields requests where an evaluator is the user's own code."""
@@ -121,9 +136,16 @@ class Judging:
                 elif judgment.state is not State.MISSING:
                     self._results.replace_judgment(identity, execution.id, judgment)
             judgments.append(judgment)
+        if self._custom:
+            self._note_data(ids)
         if fresh:
             self._results.put_judgments(execution.id, fresh)
         return tuple(judgments)
+
+    def _note_data(self, ids: Sequence[bytes]) -> None:
+        for identity, evaluator, data in zip(ids, self._evaluators, self._data, strict=True):
+            if evaluator.asks_worker:
+                data.update(self._files.remembered(identity))
 
     def _fresh(self, evaluator: Any, case: Case, execution: Execution, identity: bytes) -> StepsTo[Judgment]:
         if not evaluator.asks_worker:
@@ -318,6 +340,7 @@ class Evaluation:
         tallies, stages, stale = self._tallies, self.steps.counts, self.steps.stale
         return replace(
             run,
+            evaluators=self.judging.records(),
             attempted=self._attempted,
             errored=self._errored,
             cache=CacheCounts(

@@ -31,12 +31,15 @@ class CacheCounts:
 
 @dataclass(frozen=True)
 class EvaluatorRecord:
-    """An evaluator as a run used it. `kind` is pass_fail or score, `reads` retrieval or answer."""
+    """An evaluator as a run used it. `kind` is pass_fail or score, `reads` retrieval or answer. `data` holds the files
+    that the user's own code read to judge the run, by path from the top of the checkout, with their digests (None: it
+    was not there)."""
 
     criterion: str
     kind: str
     reads: str
     definition: Mapping[str, Any]
+    data: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from oloproof.canonical import content_id
-from oloproof.comparison import Comparison, Flips, compare_runs
+from oloproof.comparison import Comparison, Flips
 from oloproof.decisions.deciding import check_policies, decide_comparison, decide_run
 from oloproof.decisions.gate import at_least_warn, unfinished
 from oloproof.decisions.records import Gate
@@ -22,6 +22,7 @@ from oloproof.errors import ConfigurationError, OloproofError, UnfinishedError
 from oloproof.evaluation import Suite, evaluator_records
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
+from oloproof.paired_runs import PairedRuns
 from oloproof.report.run_text import stale_sentence
 from oloproof.run_records import Run
 from oloproof.settings.cases import iter_cases
@@ -140,12 +141,9 @@ class Preview:
     # -------------------------------------------------------------------------------- comparison
 
     def _compared(self, suite: Suite, head: Measured, base: Base, baseline: Measured, store: Store) -> Report:
-        def compare(confidence: float) -> Comparison:
-            rows = store.runs.rows
-            return compare_runs(head.run, baseline.run, rows(head.run.id), rows(baseline.run.id), confidence)
-
-        confidence = self._policies[0].config.confidence_level if self._policies else 0.95
-        comparison = compare(confidence)
+        rows = store.runs.rows
+        pairs = PairedRuns(head.run, baseline.run, rows(head.run.id), rows(baseline.run.id))
+        comparison = pairs.comparison(self._policies[0].config.confidence_level if self._policies else 0.95)
         lines = self._lines(suite, comparison)
         found = [
             self._failures(flips, head, baseline, store, lines)
@@ -158,7 +156,7 @@ class Preview:
             head.run,
             baseline.run,
             self._policies,
-            compare,
+            pairs.comparison,
             rows=lambda: store.runs.rows(head.run.id),
             unstable=unstable,
         )

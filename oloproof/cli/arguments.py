@@ -51,6 +51,12 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("baseline", metavar="BASELINE", help="the run it is held against")
     _add_policy(compare, "policy file with rules on a pair (default: compare.yaml beside the configuration)")
 
+    compare.add_argument(
+        "--slices",
+        choices=["all", "none"],
+        help="print every exploratory slice line, or none (default: the first 60)",
+    )
+
     gate = _command(commands, "gate", "decide a policy on a stored run")
     gate.add_argument("id", metavar="RUN", help="a run: its id, any unique prefix, latest, or latest~1")
     _add_policy(gate, "policy file with rules on one run (default: release.yaml beside the configuration)")

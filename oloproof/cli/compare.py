@@ -8,11 +8,11 @@ import time
 from oloproof.canonical import content_id
 from oloproof.cli.output import emit, emit_record
 from oloproof.cli.stored import existing_store
-from oloproof.comparison import Comparison, compare_runs
 from oloproof.decisions.deciding import check_policies, decide_comparison
 from oloproof.errors import ConfigurationError
 from oloproof.jsonform import to_json
-from oloproof.report.comparison_text import comparison_text
+from oloproof.paired_runs import PairedRuns
+from oloproof.report.comparison_text import MAX_SLICE_LINES, comparison_text
 from oloproof.workplace import COMPARE_POLICY, load_policies
 
 
@@ -29,13 +29,16 @@ def command(given: argparse.Namespace) -> int:
                 )
         check_policies(policies, candidate.evaluators, candidate.slices, ("run", "pair"))
 
-        def compare(confidence: float) -> Comparison:
-            rows = store.runs.rows
-            return compare_runs(candidate, baseline, rows(candidate.id), rows(baseline.id), confidence)
-
-        comparison = compare(policies[0].config.confidence_level if policies else 0.95)
+        rows = store.runs.rows
+        pairs = PairedRuns(candidate, baseline, rows(candidate.id), rows(baseline.id))
+        comparison = pairs.comparison(policies[0].config.confidence_level if policies else 0.95)
         gate = decide_comparison(
-            comparison, candidate, baseline, policies, compare, rows=lambda: store.runs.rows(candidate.id)
+            comparison,
+            candidate,
+            baseline,
+            policies,
+            pairs.comparison,
+            rows=lambda: store.runs.rows(candidate.id),
         )
         record = {"comparison": to_json(comparison), "gate": to_json(gate)}
         identity = content_id(record)
@@ -43,5 +46,6 @@ def command(given: argparse.Namespace) -> int:
     if given.json:
         emit_record({"id": identity, **record})
     else:
-        emit(comparison_text(identity, comparison, gate))
+        shown = {"all": None, "none": 0}.get(given.slices, MAX_SLICE_LINES)
+        emit(comparison_text(identity, comparison, gate, shown))
     return gate.exit_code

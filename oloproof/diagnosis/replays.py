@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from oloproof.comparison import Flips, PairedMetric, compare_runs
+from oloproof.comparison import Flips, PairedMetric
 from oloproof.diagnosis.recorded import RecordedCase, recorded_cases
 from oloproof.errors import ConfigurationError
 from oloproof.evaluation import Judging
@@ -13,6 +13,7 @@ from oloproof.execution.driver import Driver
 from oloproof.execution.replay_steps import ReplaySteps
 from oloproof.execution.steps import StepsTo
 from oloproof.identity.system import Reranker
+from oloproof.paired_runs import PairedRuns
 from oloproof.records import Execution, Judgment, missing
 from oloproof.run_records import CaseRow, Run
 from oloproof.store.results import Results
@@ -129,7 +130,7 @@ class Replaying:
             if each.execution.error is not None:
                 errored.append(case_id)
         run = replace(self.run, slices=())
-        comparison = compare_runs(run, run, (_under(row, judged) for row in rows), rows, confidence)
+        comparison = PairedRuns(run, run, (_under(row, judged) for row in rows), rows).comparison(confidence)
         return ReplayedRun(
             setting=setting,
             replayed=len(judged),

@@ -88,6 +88,10 @@ class ProjectFiles:
         self._records.replace_file_set(identity, files)
         self._changed[identity] = ()
 
+    def remembered(self, identity: bytes) -> Sequence[FileState]:
+        """The files that are kept under an identity, with the content they had."""
+        return self._records.file_set(identity)
+
     def changed(self, identity: bytes) -> tuple[str, ...]:
         """The files of a set whose content is no longer what it was; none when the set is still valid."""
         known = self._changed.get(identity)

@@ -125,7 +125,7 @@ def _unpaired(report: Report, room: Room) -> str:
     lines = []
     if cases:
         lines.append(f"Cases in no pair: {', '.join(cases)}.")
-    if comparison.incomparable:
-        names = listed(comparison.incomparable, room.names)
-        lines.append(f"Not compared, since the evaluators differ: {names}.")
+    different = [change.criterion for change in comparison.evaluators if change.change != "renamed"]
+    if different:
+        lines.append(f"Not compared, since the evaluators differ: {listed(different, room.names)}.")
     return "<br>\n".join(lines)

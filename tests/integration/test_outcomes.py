@@ -172,7 +172,7 @@ def test_an_evaluator_changed_under_the_same_name_is_not_compared(
     config.write_text(json.dumps(settings))
     assert quick("run", cwd=folder).returncode == 0
     finished = quick("compare", "latest", "latest~1", cwd=folder)
-    assert "Not compared, since the evaluators differ: correct" in finished.lines
+    assert "Not compared: correct (its settings differ: ignore_case)" in finished.lines
     assert finished.returncode == 3
     assert finished.lines[-2].endswith("INSUFFICIENT_EVIDENCE  no_observations")
 

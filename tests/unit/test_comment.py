@@ -20,6 +20,7 @@ from oloproof.diagnosis.factors import Factor
 from oloproof.diagnosis.labels import Label, Strength
 from oloproof.identity.fingerprint import Fingerprints
 from oloproof.identity.system import System
+from oloproof.pairing import EvaluatorChange
 from oloproof.records import Interval, Metric
 from oloproof.run_records import CacheCounts, Tally
 from oloproof_ci.comment import MAX_BYTES, comment
@@ -180,7 +181,6 @@ def comparison(*new: str, **changes) -> Comparison:
         added=(),
         removed=(),
         edited=(),
-        incomparable=(),
     )
     return replace(usual, **changes)
 
@@ -458,7 +458,10 @@ OUTCOMES = {
     ),
     "other cases": calm_report(
         comparison=comparison(
-            added=("new_one",), removed=("old_one", "older_one"), edited=("odd",), incomparable=("tone",)
+            added=("new_one",),
+            removed=("old_one", "older_one"),
+            edited=("odd",),
+            evaluators=(EvaluatorChange("tone", "code"),),
         ),
         head=side(errored=2),
     ),
@@ -930,7 +933,12 @@ def everything() -> Report:
     return blocked_report(
         warnings=(Warning("index", "One."), Warning("dirty", "Two.")),
         comparison=comparison(
-            flips=flips, metrics=(odd,), added=("n",), removed=("o",), edited=("e",), incomparable=("t",)
+            flips=flips,
+            metrics=(odd,),
+            added=("n",),
+            removed=("o",),
+            edited=("e",),
+            evaluators=(EvaluatorChange("t", "code"),),
         ),
         failures=(failures(UNSTABLE_CASE, UNSTABLE_IN_BASE, NO_GOLD, new_failure("x")), many_failures(2, 1)),
         head=side(errored=1),
@@ -999,7 +1007,7 @@ def huge(text: str, count: int) -> Report:
             added=("a",) * count,
             removed=("r",) * count,
             edited=("e",) * count,
-            incomparable=("i",) * count,
+            evaluators=(EvaluatorChange("i", "code"),) * count,
         ),
     )
     return poisoned(report, text)
