@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from oloproof.canonical import canonical_json, digest
 from oloproof.diagnosis.gold_context import Diagnosing
 from oloproof.diagnosis.recorded import check_same_system, evaluator_from
 from oloproof.diagnosis.replays import Replaying
@@ -28,6 +29,7 @@ from oloproof.settings.project import Project
 from oloproof.store.database import FILE, FOLDER, Database
 from oloproof.store.results import Outlines, Results
 from oloproof.store.runs import Runs
+from oloproof.store.unfinished import Unfinished
 
 RELEASE_POLICY = "release.yaml"
 COMPARE_POLICY = "compare.yaml"
@@ -41,12 +43,14 @@ class Store:
     results: Results
     runs: Runs
     outlines: Outlines
+    unfinished: Unfinished
 
     @classmethod
     def open(cls, folder: Path) -> Store:
         """The store of the project in `folder`, made when it is not there."""
         database = Database(folder / FOLDER / FILE)
-        return cls(database, Results(database), Runs(database), Outlines(database))
+        unfinished = Unfinished(folder / FOLDER)
+        return cls(database, Results(database), Runs(database), Outlines(database), unfinished)
 
 
 @contextmanager
@@ -78,9 +82,13 @@ def system_clock() -> Clock:
     """Time and randomness of this machine."""
     return Clock(
         seconds=time.time,
-        run_id=lambda: "run_" + ulid(int(time.time() * 1000), os.urandom(10)),
+        run_id=lambda: "run_" + _ulid(),
         stamp=lambda: datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _ulid() -> str:
+    return ulid(int(time.time() * 1000), os.urandom(10))
 
 
 def scan_suite(project: Project) -> CaseFileFacts:
@@ -135,10 +143,37 @@ def judging(evaluators: Sequence[Any], host: AppHost, store: Store, judge: AppHo
     return Judging(evaluators, store.results, files, None if judge is None else judge.ask)
 
 
+@contextmanager
+def diagnosis_session(store: Store, failures: Iterable[tuple[Run, str]], *request: str) -> Iterator[str]:
+    """The name of a diagnosis while it is under way: that of an equal one that was broken off, else a new one.
+
+    Equal are diagnoses of the same executions, those that failed `failures`, pairs of run and criterion, under the same
+    `request`. It is finished when the block ends, which is after the diagnosis has been stored.
+    """
+    parts: list[str | bytes] = ["diagnosis", *request]
+    for run, criterion in failures:
+        index = run.evaluator_index(criterion)
+        if index is not None:
+            parts += [criterion, canonical_json(run.evaluators[index].definition)]
+            parts += sorted(
+                r.execution for r in store.runs.rows(run.id) if r.judgments[index].failed and r.execution
+            )
+    with store.unfinished.undertaking(digest(*parts), _ulid) as session:
+        yield session
+        store.database.commit()
+
+
 def diagnosing(
-    run: Run, criterion: str, host: AppHost, store: Store, progress: Callable[[int, int], None] | None = None
+    run: Run,
+    criterion: str,
+    host: AppHost,
+    store: Store,
+    session: str,
+    progress: Callable[[int, int], None] | None = None,
+    judge: AppHost | None = None,
 ) -> Diagnosing:
-    """What diagnoses the failures of a criterion of a stored run, with the app that a host has at hand."""
+    """What diagnoses the failures of a criterion of a stored run, with the app that a host has at hand. `judge` runs
+    the user's own evaluators, when that is not the same host."""
     now = host.system(store.outlines)
     check_same_system(run, now)
     recorded = replace(now, top_k=run.system.top_k, token_budget=run.system.token_budget)
@@ -151,7 +186,8 @@ def diagnosing(
         clock=system_clock(),
         driver=host.driver(store.database.commit),
         commit=store.database.commit,
-        judging=lambda evaluators: judging(evaluators, host, store),
+        judging=lambda evaluators: judging(evaluators, host, store, judge),
+        session=session,
         progress=progress or (lambda done, total: None),
     )
 

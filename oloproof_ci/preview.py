@@ -32,6 +32,7 @@ from oloproof.settings.rules import NewFailuresRule
 from oloproof.workplace import (
     Store,
     diagnosing,
+    diagnosis_session,
     evaluate,
     hosted,
     scan_suite,
@@ -199,9 +200,13 @@ class Preview:
         diagnosis: Diagnosis | None = None
         base_repeats: Mapping[str, Outcome] = {}
         if chosen:
-            diagnosis = diagnosing(head.run, flips.criterion, head.host, store).diagnose(chosen)
-            store.runs.put_document(diagnosis.id, "diagnosis", system_clock().seconds(), to_json(diagnosis))
-            base_repeats = diagnosing(base.run, flips.criterion, base.host, store).repeat(chosen)
+            with diagnosis_session(store, [(head.run, flips.criterion)], "preview") as session:
+                diagnosis = diagnosing(head.run, flips.criterion, head.host, store, session).diagnose(chosen)
+                store.runs.put_document(
+                    diagnosis.id, "diagnosis", system_clock().seconds(), to_json(diagnosis)
+                )
+                repeating = diagnosing(base.run, flips.criterion, base.host, store, session, judge=head.host)
+                base_repeats = repeating.repeat(chosen, "base control")
         index = head.run.evaluator_index(flips.criterion)
         assert index is not None
         cases = describe_new_failures(

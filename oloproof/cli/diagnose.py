@@ -15,7 +15,7 @@ from oloproof.jsonform import to_json
 from oloproof.report.diagnosis_text import diagnosis_text
 from oloproof.run_records import Run
 from oloproof.settings.project import load_project
-from oloproof.workplace import Store, diagnosing, hosted
+from oloproof.workplace import Store, diagnosing, diagnosis_session, hosted
 
 
 def command(given: argparse.Namespace) -> int:
@@ -37,8 +37,9 @@ def command(given: argparse.Namespace) -> int:
 
 
 def _diagnose(run: Run, criterion: str, host: AppHost, store: Store, progress: Progress) -> Diagnosis:
-    diagnosis = diagnosing(run, criterion, host, store, progress).diagnose()
-    store.runs.put_document(diagnosis.id, "diagnosis", time.time(), to_json(diagnosis))
+    with diagnosis_session(store, [(run, criterion)], "gold-context") as session:
+        diagnosis = diagnosing(run, criterion, host, store, session, progress).diagnose()
+        store.runs.put_document(diagnosis.id, "diagnosis", time.time(), to_json(diagnosis))
     return diagnosis
 
 

@@ -41,14 +41,14 @@ class ReplaySteps(CaseSteps):
         return execution
 
     def repeat(self, case: Case, recorded: Execution, salt: bytes) -> Steps:
-        """The control: generate once more on the recorded context, never from the store. `salt` sets the result
-        apart from that of other repeats."""
+        """The control: generate once more on the recorded context. `salt` sets the result apart from the recorded one
+        and from that of other repeats, so it is in the store only when this very repeat was broken off."""
         context = recorded.context
         identity = self.identities.given_execution(self.identities.generation(case, context) + salt)
         name = self.identities.given_execution(identity)
         trace = Trace()
         try:
-            generation = yield from self._generate(case, context, identity, trace, fresh=True)
+            generation = yield from self._generate(case, context, identity, trace)
         except StageFailed as failure:
             return self._execution(name, recorded.candidates, recorded.kept, None, trace, failure.error)
         key = Key(name, generation.key.files)

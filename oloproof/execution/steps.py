@@ -219,13 +219,12 @@ class CaseSteps:
             self._tokens[candidate] = (tokens, files)
 
     def _generate(
-        self, case: Case, context: tuple[Candidate, ...], identity: bytes, trace: Trace, fresh: bool = False
+        self, case: Case, context: tuple[Candidate, ...], identity: bytes, trace: Trace
     ) -> StepsTo[StoredGeneration]:
-        if not fresh:
-            for found in self._results.generations(identity):
-                if self._files.valid(found.key.files):
-                    self.counts.generate_hit += 1
-                    return found
+        for found in self._results.generations(identity):
+            if self._files.valid(found.key.files):
+                self.counts.generate_hit += 1
+                return found
         self.counts.generate_miss += 1
         request = {"op": "generate", "input": case.input, "context": self._passages(context)}
         reply = yield from self._call(request, trace)
