@@ -61,6 +61,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     preview.add_argument("--traceback", action="store_true", help="show where an error was raised")
     preview.set_defaults(command=_preview)
+    action = commands.add_parser(
+        "action",
+        help="the step of a GitHub workflow; everything is read from the environment",
+        description="Do what the event of a GitHub workflow asks: evaluate a pull request, a merge group or a branch, "
+        "or publish the report of another run. Inputs are environment variables, as the runner passes them.",
+    )
+    action.add_argument("--traceback", action="store_true", help="show where an error was raised")
+    action.set_defaults(command=_action)
     return parser
 
 
@@ -68,3 +76,9 @@ def _preview(given: argparse.Namespace) -> int:
     from oloproof_ci.preview_command import command
 
     return command(given)
+
+
+def _action(given: argparse.Namespace) -> int:
+    from oloproof_ci.action.run import command
+
+    return command()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from oloproof_ci.markdown import alert
 from oloproof_ci.report import Report
 from oloproof_ci.sections.decisions import decisions_section
 from oloproof_ci.sections.errors import errors_section
@@ -9,29 +12,39 @@ from oloproof_ci.sections.failures import changes_section, new_failures_section
 from oloproof_ci.sections.headline import headline, warnings_section
 from oloproof_ci.sections.metrics import metrics_section, slices_section
 from oloproof_ci.sections.provenance import provenance_section
-from oloproof_ci.sections.room import Room, rooms
+from oloproof_ci.sections.room import Room, everything, rooms
 
 #: GitHub refuses a comment above 65,536 characters; this leaves room for what is put around ours.
 MAX_BYTES = 60_000
+#: The runner drops a step's summary above 1 MiB; several suites may share one.
+MAX_SUMMARY_BYTES = 900_000
 
 
-def comment(report: Report) -> str:
-    """The comment, below MAX_BYTES of UTF-8 whatever is in the report.
+def comment(report: Report, max_bytes: int = MAX_BYTES, notes: Sequence[str] = ()) -> str:
+    """The comment, below `max_bytes` of UTF-8 whatever is in the report, as far as that leaves anything to say. `notes`
+    are sentences in markdown on the whole of it, shown above the figures.
 
     Order: gate and reason, warnings, decisions, metrics, new failures, errored cases, what else changed, implicated
     factors, slices, provenance. What does not fit is counted instead, least telling first.
     """
     text = ""
     for room in rooms():
-        text = _comment(report, room)
-        if len(text.encode()) < MAX_BYTES:
+        text = _comment(report, room, notes)
+        if len(text.encode()) < max_bytes:
             break
     return text
 
 
-def _comment(report: Report, room: Room) -> str:
+def whole(report: Report, notes: Sequence[str] = ()) -> str:
+    """Everything that a comment could say, as long as it is; what is beyond MAX_SUMMARY_BYTES is counted instead."""
+    text = _comment(report, everything(), notes)
+    return text if len(text.encode()) < MAX_SUMMARY_BYTES else comment(report, MAX_BYTES, notes)
+
+
+def _comment(report: Report, room: Room, notes: Sequence[str]) -> str:
     parts = [
         headline(report, room),
+        alert("NOTE", notes) if notes else "",
         warnings_section(report, room),
         decisions_section(report, room),
         metrics_section(report, room),

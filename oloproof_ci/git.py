@@ -56,6 +56,16 @@ class Repository:
             raise ConfigurationError(f"{self.root}: the repository has no commit yet, so there is no base")
         return done.stdout.strip()
 
+    def parents(self, sha: str) -> list[str]:
+        """A commit's parents, as it names them: in a shallow clone they may not be here themselves."""
+        commit = self._output("cat-file", "commit", sha)
+        header = commit.partition("\n\n")[0].splitlines()
+        return [line.split()[1] for line in header if line.startswith("parent ")]
+
+    def has(self, sha: str) -> bool:
+        """Whether a commit is here."""
+        return self._commit(sha) is not None
+
     def is_dirty(self) -> bool:
         """Whether the work tree holds anything that the head commit does not, untracked files included."""
         lines = self._output("status", "--porcelain", "--untracked-files=all").splitlines()
@@ -68,18 +78,18 @@ class Repository:
         )
         return sorted({path for path in listed.split("\0") if path})
 
-    def base(self, wanted: str | None) -> Base:
-        """The merge base of HEAD with `wanted`, or with the default branch when None."""
+    def base(self, wanted: str | None, setting: str = "--base") -> Base:
+        """The merge base of HEAD with `wanted`, or with the default branch when None. `setting` is what names it."""
         head = self.head()
         if wanted is not None:
             if self._commit(wanted) is None:
                 raise ConfigurationError(
-                    f"--base: {wanted!r} is no commit of {self.root}; name a branch, a tag or a commit "
+                    f"{setting}: {wanted!r} is no commit of {self.root}; name a branch, a tag or a commit "
                     "(in a shallow clone fetch it first: git fetch --deepen=100)"
                 )
-            return Base(self._merge_base(head, wanted), wanted)
+            return Base(self.merge_base(head, wanted), wanted)
         name = self._default_branch()
-        sha = self._merge_base(head, name)
+        sha = self.merge_base(head, name)
         if sha == head and not self.is_dirty():
             raise ConfigurationError(
                 f"{self.root}: nothing to compare: HEAD is the base ({name}, {head[:7]}) and the work tree has no "
@@ -87,7 +97,8 @@ class Repository:
             )
         return Base(sha, name.removeprefix("origin/"))
 
-    def _merge_base(self, head: str, other: str) -> str:
+    def merge_base(self, head: str, other: str) -> str:
+        """The newest commit that both have in their history."""
         done = _git(self.root, "merge-base", head, other)
         if done.returncode:
             shallow = self._output("rev-parse", "--is-shallow-repository").strip() == "true"

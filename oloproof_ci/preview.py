@@ -25,7 +25,7 @@ from oloproof.jsonform import to_json
 from oloproof.paired_runs import PairedRuns
 from oloproof.report.run_text import stale_sentence
 from oloproof.run_records import Run
-from oloproof.settings.cases import iter_cases
+from oloproof.settings.cases import CaseFileFacts, iter_cases
 from oloproof.settings.policy import Policy
 from oloproof.settings.project import Project, load_project
 from oloproof.settings.rules import NewFailuresRule
@@ -35,6 +35,7 @@ from oloproof.workplace import (
     diagnosis_session,
     evaluate,
     hosted,
+    opened_store,
     scan_suite,
     system_clock,
 )
@@ -71,38 +72,61 @@ class Preview:
     """One comparison of a work tree with its base. Everything outside is passed in."""
 
     def __init__(
-        self, repository: Repository, project: Project, policies: Sequence[Policy], watch: Watch
+        self,
+        repository: Repository,
+        project: Project,
+        policies: Sequence[Policy],
+        watch: Watch,
+        head: Commit | None = None,
     ) -> None:
+        """`head` is the commit that is reported on, when that is not the one checked out, as for a test merge."""
         self._repository = repository
         self._project = project
         self._policies = policies
         self._watch = watch
+        self._head = head
         self._dirty = False
 
-    def report(self, wanted_base: str | None) -> Report:
+    def report(self, base: Base) -> Report:
         """Measure both sides. Raises ConfigurationError when the head cannot be measured as it is written; a base
         that cannot be measured is an outcome of its own."""
-        base = self._repository.base(wanted_base)
         self._dirty = self._repository.is_dirty()
         project = self._project
         inside = self._repository.inside(project.root)
         environment = without_local_variables(os.environ)
         with hosted(project, environment) as host, self._repository.worktree(base.sha) as tree:
-            facts = scan_suite(project)
-            name = host.check()
-            records = evaluator_records(project.config.evaluators)
-            check_policies(self._policies, records, project.config.slices, ("run", "pair"))
+            facts, name = self._checked(host)
             place = CheckoutPlace(self._repository.root, tree)
-            with _base_host(tree / inside / project.path.name, place, environment, host) as (
-                base_host,
-                problem,
+            with (
+                _base_host(tree / inside / project.path.name, place, environment, host) as (
+                    base_host,
+                    problem,
+                ),
+                opened_store(project.root) as store,
             ):
-                store = Store.open(project.root)
-                try:
-                    suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
-                    return self._measure(suite, host, base, base_host, problem, store)
-                finally:
-                    store.database.close()
+                suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
+                return self._measure(suite, host, base, base_host, problem, store)
+
+    def report_alone(self) -> Report:
+        """Measure the head and compare it with nothing: what a branch's own run is for."""
+        self._dirty = self._repository.is_dirty()
+        project = self._project
+        with hosted(project, without_local_variables(os.environ)) as host:
+            facts, name = self._checked(host)
+            with opened_store(project.root) as store:
+                suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
+                run = evaluate(suite, host, store, self._watch("head"))
+                gate = decide_run(run, self._policies, lambda: store.runs.rows(run.id))
+                head = Measured(host, run)
+                return self._report(store, suite, head, None, None, gate, None, (), _warnings(run, None))
+
+    def _checked(self, host: AppHost) -> tuple[CaseFileFacts, str]:
+        """The case file's facts and the system's name, once everything that can be checked beforehand was."""
+        project = self._project
+        facts, name = scan_suite(project), host.check()
+        records = evaluator_records(project.config.evaluators)
+        check_policies(self._policies, records, project.config.slices, ("run", "pair"))
+        return facts, name
 
     def _measure(
         self,
@@ -236,7 +260,7 @@ class Preview:
         store: Store,
         suite: Suite,
         head: Measured,
-        base: Base,
+        base: Base | None,
         baseline: Measured | None,
         gate: Gate,
         comparison: Comparison | None,
@@ -256,10 +280,12 @@ class Preview:
             config=suite.config,
             dataset=suite.facts.shown,
             policies=tuple(str(policy.path) for policy in self._policies),
-            gate=replace(gate, detail=without_worktree(gate.detail, base.sha)),
-            head=_side(head.run, self._repository.head(), "work tree", self._dirty),
-            base_commit=Commit(base.ref, base.sha),
-            base=None if baseline is None else _side(baseline.run, base.sha, base.ref, False),
+            gate=gate if base is None else replace(gate, detail=without_worktree(gate.detail, base.sha)),
+            head=_side(head.run, self._head or Commit("work tree", self._repository.head()), self._dirty),
+            base_commit=None if base is None else Commit(base.ref, base.sha),
+            base=None
+            if base is None or baseline is None
+            else _side(baseline.run, Commit(base.ref, base.sha), False),
             comparison_id=None if comparison is None else _comparison_id(comparison, gate),
             comparison=comparison,
             failures=failures,
@@ -333,12 +359,12 @@ def _warnings(head: Run, base: Run | None) -> tuple[Warning, ...]:
     return tuple(warnings)
 
 
-def _side(run: Run, sha: str, ref: str, dirty: bool) -> Side:
+def _side(run: Run, commit: Commit, dirty: bool) -> Side:
     cache = run.cache
     avoided = cache.retrieve.hit + cache.generate.hit + 2 * cache.execution.hit
     return Side(
-        sha=sha,
-        ref=ref,
+        sha=commit.sha,
+        ref=commit.ref,
         dirty=dirty,
         run=run.id,
         system=run.system,

@@ -146,8 +146,8 @@ class Warning:
 @dataclass(frozen=True)
 class Report:
     """One pull request, measured. `base` and `comparison` are None when there is no baseline; `gate.reason` then says
-    why, and `base_commit` which commit it would have been. `policies` are the files whose rules were decided, `dataset`
-    the head's case file, both as the user named them."""
+    why, and `base_commit` which commit it would have been: None when a run was meant to stand alone. `policies` are
+    the files whose rules were decided, `dataset` the head's case file, both as the user named them."""
 
     version: int
     project: str
@@ -156,7 +156,7 @@ class Report:
     policies: tuple[str, ...]
     gate: Gate
     head: Side
-    base_commit: Commit
+    base_commit: Commit | None
     base: Side | None
     comparison_id: str | None
     comparison: Comparison | None

@@ -26,6 +26,8 @@ def _commits(report: Report) -> str:
     changes = " + uncommitted changes" if head.dirty else ""
     text = f"{code(head.sha[:_SHORT_SHA])} ({words(head.ref)}){changes}"
     commit = report.base_commit
+    if commit is None:
+        return text
     against = f"{code(commit.sha[:_SHORT_SHA])} ({words(commit.ref)})"
     if base is None:
         return f"{text}; the base {against} gave nothing to compare with"

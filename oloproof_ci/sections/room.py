@@ -28,6 +28,24 @@ class Room:
     error: int = 15
 
 
+def everything() -> Room:
+    """For a page that may be long: as much as anybody scrolls through."""
+    many = 1000
+    return Room(
+        slices=many,
+        hidden_names=5 * many,
+        names=100,
+        failures=many,
+        errored=many,
+        criteria=100,
+        factors=20,
+        metrics=200,
+        rules=200,
+        warnings=100,
+        error=100,
+    )
+
+
 def rooms() -> tuple[Room, ...]:
     """From all to least, in the order in which parts are given up: slices, answers, ids, then rows of failures and
     of errored cases. The heading and the rules are always there; only of an absurd number of rules the last are

@@ -96,7 +96,7 @@ def listed(names: Sequence[str], limit: int) -> str:
 
 def base_name(report: Report) -> str:
     """What the reader calls the base."""
-    return named(report.base_commit.ref)
+    return named(report.base_commit.ref) if report.base_commit else "the base"
 
 
 def rule_reason(decision: Decision) -> str:

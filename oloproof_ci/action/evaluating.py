@@ -1,0 +1,54 @@
+"""Each suite of a checkout evaluated: a report, or what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from oloproof.errors import EXIT_UNFINISHED, ConfigurationError, OloproofError
+from oloproof.settings.project import load_project
+from oloproof_ci.action.checkout import Sides
+from oloproof_ci.action.inputs import Inputs
+from oloproof_ci.git import Repository
+from oloproof_ci.outcome import Failure, SuiteOutcome
+from oloproof_ci.preview import Preview
+from oloproof_ci.suites import CONFIG, find_config, load_policies
+from oloproof_ci.watching import PrintedProgress
+
+
+def failed(config: str, error: Exception) -> SuiteOutcome:
+    """The outcome of a suite that raised."""
+    if isinstance(error, OloproofError):
+        return SuiteOutcome(config, None, Failure(error.exit_code, str(error)))
+    message = f"internal error: {type(error).__name__}: {error}\nplease report it"
+    return SuiteOutcome(config, None, Failure(EXIT_UNFINISHED, message))
+
+
+def evaluate_suites(repository: Repository, sides: Sides, inputs: Inputs) -> tuple[SuiteOutcome, ...]:
+    """Evaluate every suite that the inputs name, one after the other; one that fails stops none of the others."""
+    try:
+        configs = _configurations(inputs)
+    except OloproofError as error:
+        return (failed(CONFIG, error),)
+    return tuple(_evaluate(repository, sides, inputs, config) for config in configs)
+
+
+def _configurations(inputs: Inputs) -> Sequence[Path]:
+    configs = [Path(name) for name in inputs.config] or [find_config(Path(), "input config")]
+    if len(set(configs)) < len(configs):
+        raise ConfigurationError("input config: names a file twice")
+    return configs
+
+
+def _evaluate(repository: Repository, sides: Sides, inputs: Inputs, config: Path) -> SuiteOutcome:
+    watch = PrintedProgress()
+    try:
+        project = load_project(config)
+        policies = load_policies([Path(name) for name in inputs.policy], config.parent)
+        preview = Preview(repository, project, policies, watch, sides.head)
+        report = preview.report_alone() if sides.base is None else preview.report(sides.base)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the pull request must be told
+        return failed(str(config), error)
+    finally:
+        watch.clear()
+    return SuiteOutcome(str(config), report, None)

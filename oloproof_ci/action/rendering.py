@@ -1,0 +1,131 @@
+"""A job's outcome as text: the sections of the comment, the summary, the log, the status and the outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from oloproof.report.terminal import plain
+from oloproof_ci.action.verdict import Verdict
+from oloproof_ci.comment import comment, whole
+from oloproof_ci.failed import failed_comment
+from oloproof_ci.github.marked import Mark
+from oloproof_ci.github.posting import Draft
+from oloproof_ci.markdown import prose
+from oloproof_ci.outcome import JobOutcome, SuiteOutcome
+
+#: The longest description of a commit status.
+_DESCRIPTION = 140
+
+
+def drafts(outcome: JobOutcome, url: str, notes: Sequence[str] = ()) -> list[Draft]:
+    """The sections of the comment, one a suite; `url` is the job's page."""
+    return [_draft(outcome, suite, url, notes) for suite in outcome.suites]
+
+
+def _draft(outcome: JobOutcome, suite: SuiteOutcome, url: str, notes: Sequence[str]) -> Draft:
+    mark = Mark(suite.config, outcome.leg, outcome.head_sha, outcome.run_id, outcome.run_attempt)
+    footer = f"\n\n{_footer(outcome, url)}"
+
+    def render(max_bytes: int) -> str:
+        return _text(suite, max_bytes - len(footer.encode()), notes) + footer
+
+    return Draft(mark, render)
+
+
+def _footer(outcome: JobOutcome, url: str) -> str:
+    leg = f"matrix {prose(leg_name(outcome.leg))} · " if outcome.leg else ""
+    return f"<sub>{leg}[job]({url}), with the whole report in its summary</sub>"
+
+
+def _text(suite: SuiteOutcome, max_bytes: int, notes: Sequence[str]) -> str:
+    if suite.report is not None:
+        return comment(suite.report, max_bytes, notes).rstrip("\n")
+    assert suite.failure is not None
+    return failed_comment(suite.config, suite.failure, notes).rstrip("\n")
+
+
+def summary(outcome: JobOutcome) -> str:
+    """Every suite's whole report, as markdown."""
+    return "\n".join(_whole(suite) for suite in outcome.suites)
+
+
+def _whole(suite: SuiteOutcome) -> str:
+    if suite.report is not None:
+        return whole(suite.report)
+    assert suite.failure is not None
+    return failed_comment(suite.config, suite.failure)
+
+
+def leg_name(leg: str) -> str:
+    """A matrix job as people know it, `3.12, linux`, from the JSON of its matrix's values."""
+    try:
+        found = json.loads(leg)
+    except ValueError:
+        return leg
+    values = found.values() if isinstance(found, dict) else [found]
+    return ", ".join(value if isinstance(value, str) else json.dumps(value) for value in values)
+
+
+def log_lines(outcome: JobOutcome, verdict: Verdict) -> list[str]:
+    """What the job's log says: a line for each suite, and the verdict."""
+    lines = [_log_line(suite) for suite in outcome.suites]
+    let_through = "" if verdict.enforced else ", which fail-on lets through"
+    return [*lines, f"gate: {verdict.gate.value}{let_through}"]
+
+
+def _log_line(suite: SuiteOutcome) -> str:
+    if suite.failure is not None:
+        return f"{suite.config}: not evaluated: {suite.failure.message}"
+    failures, fixed = new_failures([suite]), fixed_cases([suite])
+    reason = f" ({suite.reason})" if suite.reason else ""
+    return f"{suite.config}: {suite.gate_state.value}{reason}; {failures} new failures, {fixed} fixed"
+
+
+def status_description(outcome: JobOutcome, verdict: Verdict) -> str:
+    """At most 140 characters: the gate and why."""
+    failed = [suite for suite in outcome.suites if suite.failure is not None]
+    if failed:
+        assert failed[0].failure is not None
+        text = f"{failed[0].config}: {failed[0].failure.message}"
+    else:
+        text = verdict.gate.value if verdict.enforced else f"{verdict.gate.value}, not enforced"
+        if verdict.reason:
+            text += f": {verdict.reason}"
+        if count := new_failures(outcome.suites):
+            text += f" · {count} new failure{'' if count == 1 else 's'}"
+    shown = plain(" ".join(text.split()))
+    return shown if len(shown) <= _DESCRIPTION else shown[: _DESCRIPTION - 1] + "…"
+
+
+def outputs(outcome: JobOutcome, verdict: Verdict, report_path: str) -> dict[str, str]:
+    """The action's outputs; what each suite has of its own stands one a line, in the order of the suites."""
+    reports = [suite.report for suite in outcome.suites]
+    done = [report for report in reports if report is not None]
+    measured = [side for report in done for side in (report.head, report.base) if side is not None]
+    return {
+        "gate": verdict.gate.value,
+        "reason": verdict.reason,
+        "run-id": _lines(r.head.run if r else "" for r in reports),
+        "base-run-id": _lines(r.base.run if r and r.base else "" for r in reports),
+        "comparison-id": _lines((r.comparison_id or "") if r else "" for r in reports),
+        "diagnosis-id": _lines(c.diagnosis for r in done for c in r.failures if c.diagnosis),
+        "new-failures": str(new_failures(outcome.suites)),
+        "fixed": str(fixed_cases(outcome.suites)),
+        "comment-url": "",
+        "report-path": report_path,
+        "cache-hit": str(bool(measured) and not any(side.calls for side in measured)).lower(),
+    }
+
+
+def new_failures(suites: Sequence[SuiteOutcome]) -> int:
+    """How many cases newly fail, over the criteria that are reported."""
+    return sum(len(c.new_failures) for suite in suites if suite.report for c in suite.report.failures)
+
+
+def fixed_cases(suites: Sequence[SuiteOutcome]) -> int:
+    return sum(len(c.fixed) for suite in suites if suite.report for c in suite.report.failures)
+
+
+def _lines(texts: Iterable[str]) -> str:
+    return "\n".join(texts)

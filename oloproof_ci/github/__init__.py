@@ -1,0 +1,1 @@
+"""GitHub's API, as far as the bot needs it: statuses, pull requests, comments."""

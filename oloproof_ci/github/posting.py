@@ -1,0 +1,230 @@
+"""The one comment of a pull request, written so that it converges: however many jobs write at once, and whatever is
+lost on the way, in the end there is one comment, and each section in it is of the newest run on the newest head.
+
+GitHub cannot change a comment on condition that it is still as it was read. So each writer reads, merges its sections
+into what it found, writes at once, and looks again after every other writer that may have read the old text has
+written; what it then misses it writes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from oloproof_ci.github.client import Comment, GitHub
+from oloproof_ci.github.errors import ApiError
+from oloproof_ci.github.marked import (
+    MAX_BYTES,
+    Mark,
+    Section,
+    is_marked,
+    merge,
+    read_sections,
+    shortened,
+    size,
+    write,
+)
+
+#: Seconds after which another writer that read before we wrote has written too.
+SETTLE = 1.5
+ROUNDS = 6
+#: The longest that GitHub may have us wait, in seconds, before a comment is posted again.
+LONGEST_WAIT = 20.0
+#: The least that a suite's section gets, in bytes, before others are shortened for it.
+LEAST = 8_000
+#: As whom the job's own token writes.
+JOB_LOGIN = "github-actions[bot]"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A section to be written: `render` gives its text in at most so many bytes, as far as it can."""
+
+    mark: Mark
+    render: Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class Posted:
+    """What came of it. `superseded`: a newer run had written already; `moved`: the pull request has another head now;
+    both leave the comment as it is."""
+
+    outcome: Literal["written", "superseded", "moved"]
+    url: str = ""
+
+
+class Posting:
+    """Writes drafts into the comment of one pull request. `author` is whose token this is, None when not known."""
+
+    def __init__(
+        self, github: GitHub, number: int, head: str, author: str | None, sleep: Callable[[float], None]
+    ) -> None:
+        self._github = github
+        self._number = number
+        self._head = head
+        self._author = author
+        self._sleep = sleep
+
+    def post(self, drafts: Sequence[Draft]) -> Posted:
+        """Bring the drafts into the comment. Raises ApiError when GitHub does not let us."""
+        if not self._is_head():
+            return Posted("moved")
+        url, known = "", None
+        for _ in range(ROUNDS):
+            standing = self._ours() if known is None else known
+            # Until we have written, a section of our own age is an earlier step's of the same job.
+            missing = _missing(drafts, standing, self._head, again=not url)
+            if standing and not missing and len(standing) == 1:
+                newest = {section.mark for section in read_sections(standing[0].body)}
+                done = any(draft.mark in newest for draft in drafts)
+                return Posted("written" if done else "superseded", standing[0].url)
+            if url and _has_another_head(standing, self._head) and not self._is_head():
+                return Posted("moved")
+            known = None
+            if not standing:
+                url = self._create(drafts)
+                self._sleep(SETTLE)
+                continue
+            if missing or not _covers(standing[0], standing[1:], self._head):
+                changed = self._update(standing, drafts)
+                if changed is None:
+                    continue
+                url = changed.url
+                self._sleep(SETTLE)
+                known = self._again(changed) if len(standing) == 1 else None
+            else:
+                self._remove(standing[1:])
+        raise ApiError("unexpected", "other jobs kept writing the comment", written=True)
+
+    def _is_head(self) -> bool:
+        return self._github.pull(self._number).head_sha == self._head
+
+    def _ours(self) -> list[Comment]:
+        """Our own comments, the canonical one first. A mark in another's comment says nothing."""
+        if self._author is None:
+            self._author = self._login()
+        found = [
+            comment
+            for comment in self._github.comments(self._number)
+            if comment.author == self._author and is_marked(comment.body)
+        ]
+        return sorted(found, key=lambda comment: comment.id)
+
+    def _login(self) -> str:
+        try:
+            return self._github.login() or JOB_LOGIN
+        except ApiError as error:
+            if error.kind not in ("forbidden", "gone"):
+                raise
+            return JOB_LOGIN
+
+    def _create(self, drafts: Sequence[Draft]) -> str:
+        """Post a comment; one whose answer was lost is looked for before it is posted again."""
+        body = write(_fitted([], drafts))
+        for tries in range(3):
+            try:
+                posted = self._github.create_comment(self._number, body)
+            except ApiError as error:
+                if tries == 2 or not self._is_worth_repeating(error):
+                    raise
+                found = [comment for comment in self._ours() if not _missing(drafts, [comment], self._head)]
+                if found:
+                    return found[0].url
+            else:
+                self._author = posted.author or self._author
+                return posted.url
+        raise AssertionError("the last try returns or raises")
+
+    def _is_worth_repeating(self, error: ApiError) -> bool:
+        if error.kind == "rate_limit" and error.wait is not None and error.wait <= LONGEST_WAIT:
+            self._sleep(error.wait)
+            return True
+        if error.written:
+            self._sleep(SETTLE)
+        return error.written
+
+    def _update(self, standing: Sequence[Comment], drafts: Sequence[Draft]) -> Comment | None:
+        """Write the drafts and the sections of all our comments into the first; None when it is gone meanwhile."""
+        sections = [section for comment in standing for section in read_sections(comment.body)]
+        kept = merge(sections, (), self._head)
+        newer = _newer(kept, drafts)
+        ours = [draft for draft in drafts if draft.mark.key not in newer]
+        others = [section for section in kept if section.mark.key not in {draft.mark.key for draft in ours}]
+        body = write(_fitted(others, ours))
+        try:
+            return self._github.edit_comment(self._number, standing[0].id, body)
+        except ApiError as error:
+            if error.kind != "gone":
+                raise
+            return None
+
+    def _again(self, comment: Comment) -> list[Comment] | None:
+        """The comment as it stands now, None when it is gone. Where there was one, no other writer makes a second."""
+        try:
+            return [self._github.comment(self._number, comment.id)]
+        except ApiError as error:
+            if error.kind != "gone":
+                raise
+            return None
+
+    def _remove(self, duplicates: Iterable[Comment]) -> None:
+        for comment in duplicates:
+            try:
+                self._github.delete_comment(self._number, comment.id)
+            except ApiError as error:
+                if error.kind != "gone":  # another writer has removed it
+                    raise
+
+
+def _missing(drafts: Sequence[Draft], standing: Sequence[Comment], head: str, *, again: bool = False) -> bool:
+    """Whether the canonical comment lacks a draft, or something newer in its place; `again` wants it newer."""
+    if not standing:
+        return True
+    sections = read_sections(standing[0].body)
+    found = {section.mark.key: section.mark.age for section in sections if section.mark.head == head}
+    ages = [(found.get(draft.mark.key, (0, 0)), draft.mark.age) for draft in drafts]
+    return any(there < ours or (again and there == ours) for there, ours in ages)
+
+
+def _newer(kept: Iterable[Section], drafts: Iterable[Draft]) -> set[tuple[str, str]]:
+    """The keys of which a newer section stands than the draft."""
+    ages = {section.mark.key: section.mark.age for section in kept}
+    return {d.mark.key for d in drafts if ages.get(d.mark.key, (0, 0)) > d.mark.age}
+
+
+def _covers(canonical: Comment, duplicates: Iterable[Comment], head: str) -> bool:
+    """Whether everything of the duplicates that still counts stands in the canonical comment."""
+    ages = {section.mark.key: section.mark.age for section in merge(read_sections(canonical.body), (), head)}
+    return all(
+        ages.get(section.mark.key, (0, 0)) >= section.mark.age
+        for comment in duplicates
+        for section in read_sections(comment.body)
+        if section.mark.head == head
+    )
+
+
+def _has_another_head(standing: Iterable[Comment], head: str) -> bool:
+    return any(section.mark.head != head for comment in standing for section in read_sections(comment.body))
+
+
+def _fitted(others: Sequence[Section], drafts: Sequence[Draft]) -> list[Section]:
+    """All sections, small enough for one comment: the drafts take what the others leave, and of those the largest are
+    shortened when that is too little."""
+    standing = list(others)
+    wanted = LEAST * len(drafts)
+    while sum(map(size, standing)) > MAX_BYTES - wanted:
+        largest = max(range(len(standing)), key=lambda at: size(standing[at]))
+        cut = shortened(standing[largest])
+        if size(cut) >= size(standing[largest]):
+            break
+        standing[largest] = cut
+    room = (MAX_BYTES - sum(map(size, standing))) // max(1, len(drafts))
+    drawn = [_drawn(draft, room) for draft in drafts]
+    return sorted([*standing, *drawn], key=lambda section: section.mark.key)
+
+
+def _drawn(draft: Draft, room: int) -> Section:
+    empty = size(Section(draft.mark, ""))
+    section = Section(draft.mark, draft.render(room - empty).strip("\n"))
+    return section if size(section) <= room else shortened(section)
