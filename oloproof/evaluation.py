@@ -114,20 +114,12 @@ class Judging:
         if execution.error is not None:
             self.misses += len(self._evaluators)
             return tuple(e.judge(case, execution) for e in self._evaluators)
-        ids = [
-            judgment_id(execution.id, name, e.expected_key(case))
-            for name, e in zip(self._digests, self._evaluators, strict=True)
-        ]
         # What a stage gave just now cannot have been judged before.
-        known = {} if execution.seconds else self._results.judgments(ids)
-        self.hits += len(known)
+        stored = self.known(case, execution, look=not execution.seconds)
         fresh: list[tuple[bytes, Judgment]] = []
         judgments: list[Judgment] = []
-        for identity, evaluator in zip(ids, self._evaluators, strict=True):
-            judgment = known.get(identity)
-            if judgment is not None and evaluator.asks_worker and not self._files.valid(identity):
-                self.hits -= 1  # a file that the function had read has changed
-                judgment = None
+        for (identity, judgment), evaluator in zip(stored, self._evaluators, strict=True):
+            self.hits += judgment is not None
             if judgment is None:
                 self.misses += 1
                 judgment = yield from self._fresh(evaluator, case, execution, identity)
@@ -137,7 +129,7 @@ class Judging:
                     self._results.replace_judgment(identity, execution.id, judgment)
             judgments.append(judgment)
         if self._custom:
-            self._note_data(ids)
+            self._note_data([identity for identity, _ in stored])
         if fresh:
             self._results.put_judgments(execution.id, fresh)
         return tuple(judgments)
@@ -146,6 +138,26 @@ class Judging:
         for identity, evaluator, data in zip(ids, self._evaluators, self._data, strict=True):
             if evaluator.asks_worker:
                 data.update(self._files.remembered(identity))
+
+    def known(
+        self, case: Case, execution: Execution, *, look: bool = True
+    ) -> list[tuple[bytes, Judgment | None]]:
+        """For each evaluator the identity of its judgment, with the judgment when it is stored and still counts.
+        Without `look` it is taken that none is."""
+        ids = [
+            judgment_id(execution.id, name, e.expected_key(case))
+            for name, e in zip(self._digests, self._evaluators, strict=True)
+        ]
+        found = self._results.judgments(ids) if look else {}
+        for identity, evaluator in zip(ids, self._evaluators, strict=True):
+            if evaluator.asks_worker and identity in found and not self._files.valid(identity):
+                del found[identity]  # a file that the function had read has changed
+        return [(identity, found.get(identity)) for identity in ids]
+
+    @property
+    def criteria(self) -> int:
+        """How many judgments a case gets."""
+        return len(self._evaluators)
 
     def _fresh(self, evaluator: Any, case: Case, execution: Execution, identity: bytes) -> StepsTo[Judgment]:
         if not evaluator.asks_worker:

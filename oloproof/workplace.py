@@ -23,13 +23,14 @@ from oloproof.identity.system import System
 from oloproof.ids import ulid
 from oloproof.installation import check_installation
 from oloproof.run_records import Run
-from oloproof.settings.cases import CaseFileFacts, scan_cases
+from oloproof.settings.cases import CaseFileFacts, iter_cases, scan_cases
 from oloproof.settings.policy import Policy, load_policy
 from oloproof.settings.project import Project
 from oloproof.store.database import FILE, FOLDER, Database
 from oloproof.store.results import Outlines, Results
 from oloproof.store.runs import Runs
 from oloproof.store.unfinished import Unfinished
+from oloproof.validity.outlook import Outlook, outlook
 
 RELEASE_POLICY = "release.yaml"
 COMPARE_POLICY = "compare.yaml"
@@ -99,6 +100,11 @@ def scan_suite(project: Project) -> CaseFileFacts:
 
 def case_steps(host: AppHost, system: System, store: Store) -> ReplaySteps:
     """The steps of a host's cases, under the settings of `system`."""
+
+
+def case_steps(host: AppHost, system: System, store: Store, *, only_look: bool = False) -> CaseSteps:
+    """The steps of a host's cases, under the settings of `system`. With `only_look` they are not meant to be followed
+    past their first call, and leave nothing in the store."""
     config = host.project.config
     return ReplaySteps(
         system,
@@ -106,7 +112,8 @@ def case_steps(host: AppHost, system: System, store: Store) -> ReplaySteps:
         host.files(store.results),
         time.time,
         retries=config.execution.retries,
-        stale_is_error=config.identity.on_stale_index == "error",
+        stale_is_error=config.identity.on_stale_index == "error" and not only_look,
+        keep=not only_look,
     )
 
 
@@ -135,6 +142,12 @@ def evaluate(
         return evaluation.run(host.driver)
     finally:
         store.database.guard = None
+
+
+def foreseen(suite: Suite, host: AppHost, store: Store) -> Outlook:
+    """What an evaluation of the host's system would do."""
+    steps = case_steps(host, host.system(store.outlines), store, only_look=True)
+    return outlook(iter_cases(suite.facts), steps, judging(suite.evaluators, host, store))
 
 
 def judging(evaluators: Sequence[Any], host: AppHost, store: Store, judge: AppHost | None = None) -> Judging:

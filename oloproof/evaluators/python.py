@@ -51,7 +51,12 @@ class PythonEvaluator(Evaluator):
 
     def expected_key(self, case: Case) -> str:
         """All of the expected value, and the input, which the function sees too."""
-        return canonical_json([case.input, dict(case.expected)])
+        return self.key_of(case.input, case.expected)
+
+    @staticmethod
+    def key_of(input: Any, expected: Any) -> str:
+        """`expected_key` of a case with this input and these expected values."""
+        return canonical_json([input, dict(expected)])
 
     def binary_on(self, case: Case) -> bool:
         return self.scale == "pass_fail"

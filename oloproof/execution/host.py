@@ -8,19 +8,20 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from oloproof.canonical import canonical_json, digest
 from oloproof.errors import ConfigurationError, UnfinishedError
 from oloproof.evaluators import AnyEvaluator, PythonEvaluator
 from oloproof.evaluators.python import function_path
 from oloproof.execution.calls import Calls, ExecutorCalls, ThreadCalls
 from oloproof.execution.checkouts import tracked_by_git, watched_folder
 from oloproof.execution.driver import Driver
+from oloproof.execution.identifying import Surroundings, environment_digest, preparation_digest, variables
 from oloproof.identity.files import FileRecords, ProjectFiles
-from oloproof.identity.fingerprint import CodeIdentity, Ingredients, PackageFacts, ParseCache, code_identity
-from oloproof.identity.system import Reranker, System
+from oloproof.identity.fingerprint import Ingredients, PackageFacts, ParseCache
+from oloproof.identity.system import ENVIRONMENT, PREPARE, Reranker, System
 from oloproof.settings.project import Project, check_against
 from oloproof.worker.calls import START_SECONDS, perform, release, restart
 from oloproof.worker.process import Checkout, Reply
@@ -67,7 +68,7 @@ class AppHost:
         self._described: Reply | None = None
         self._found: dict[str, Any] | None = None
         self._system: System | None = None
-        self._ingredients: Mapping[str, Ingredients] = {}
+        self._ingredients: dict[str, Ingredients] = {}
         self._sources: dict[str, tuple[int, int] | None] = {}
 
     def check(self) -> str:
@@ -95,18 +96,22 @@ class AppHost:
 
     def evaluators(self, outlines: ParseCache | None = None) -> tuple[AnyEvaluator, ...]:
         """The project's evaluators, those that are the user's own code with its fingerprint."""
-        return tuple(
-            e.with_code(self._code(e.object, {}, outlines).fingerprints.generate)
-            if isinstance(e, PythonEvaluator)
-            else e
-            for e in self.project.config.evaluators
-        )
+        found: list[AnyEvaluator] = []
+        for each in self.project.config.evaluators:
+            if isinstance(each, PythonEvaluator):
+                code = self._surroundings().code(each.object, {}, outlines)
+                self._ingredients[f"evaluator {each.criterion_name}"] = code.ingredients["generate"]
+                each = each.with_code(code.fingerprints.generate)
+            found.append(each)
+        return tuple(found)
 
     def reranker(self, name: str, outlines: ParseCache | None = None) -> Reranker:
         """The reranker `module:function` with the fingerprint of its code. Raises ConfigurationError when the name has
         another form."""
         try:
-            return Reranker(function_path(name), self._code(name, {}, outlines).fingerprints.generate)
+            return Reranker(
+                function_path(name), self._surroundings().code(name, {}, outlines).fingerprints.generate
+            )
         except ValueError as error:
             raise ConfigurationError(f"reranker: {error}") from None
 
@@ -121,6 +126,7 @@ class AppHost:
 
     def ask(self, request: dict[str, Any]) -> Reply:
         """One request to a worker, waited for."""
+        self.prepare()
         return perform(self.checkout, request, self._timeout)
 
     @property
@@ -141,7 +147,8 @@ class AppHost:
 
     @property
     def ingredients(self) -> Mapping[str, Ingredients]:
-        """What the fingerprints of `system()` are made of, by stage."""
+        """What the identities of results are made of: of the code by stage, of the environment, of `prepare`, and of
+        each evaluator that is the user's own code."""
         return self._ingredients
 
     def files(self, records: FileRecords) -> ProjectFiles:
@@ -149,8 +156,12 @@ class AppHost:
         stands for it."""
         identity = self.project.config.identity
         root = Path(self.checkout.watch)
-        counts = tracked_by_git(root) if self.project.config.prepare is not None else None
+        counts = self._tracked if self.project.config.prepare is not None else None
         return ProjectFiles(root, records, identity.ignore_files, counts or (lambda path: True))
+
+    @cached_property
+    def _tracked(self) -> Callable[[str], bool] | None:
+        return tracked_by_git(Path(self.checkout.watch))
 
     def _description(self) -> Reply:
         if self._described is None:
@@ -237,8 +248,14 @@ class AppHost:
         declared, chosen = found["settings"], self.project.config.system
         depth, top_k, budget = self._settings(found)
         self._sources = {file: _stamp(file) for file in found["modules"].values()}
-        code = self._code(self.checkout.target, found["modules"], outlines)
-        self._ingredients = code.ingredients
+        code = self._surroundings().code(self.checkout.target, found["modules"], outlines)
+        self._ingredients |= code.ingredients
+        identity, command = self.project.config.identity, self.project.config.prepare
+        self._ingredients[ENVIRONMENT] = variables(identity.env, self._named)
+        if command is not None:
+            self._ingredients[PREPARE] = self._surroundings().preparation(
+                command, self.project.root, Path(self.checkout.watch), self._tracked, outlines
+            )
         return System(
             name=chosen.name or declared["name"],
             version=chosen.version or declared["version"],
@@ -248,26 +265,14 @@ class AppHost:
             token_budget=budget,
             index_version=chosen.rag.index_version or declared["index_version"],
             fingerprints=code.fingerprints,
-            environment=self._environment(),
+            environment=environment_digest(identity.env, self._named),
+            prepare="" if command is None else preparation_digest(self._ingredients[PREPARE]),
         )
 
-    def _code(self, target: str, modules: Mapping[str, str], outlines: ParseCache | None) -> CodeIdentity:
+    def _surroundings(self) -> Surroundings:
         self.check()
         assert self._found is not None
-        try:
-            return code_identity(
-                target, modules, self._found["search"], self._found["python"], self._packages, outlines
-            )
-        except OSError as error:
-            raise ConfigurationError(f"{error.filename}: cannot be read ({error.strerror})") from None
-
-    def _environment(self) -> str:
-        """The digest of the variables that `identity.env` names; values go no further than this."""
-        names = sorted(set(self.project.config.identity.env))
-        values = self._named
-        return (
-            digest("environment", canonical_json([[n, values.get(n)] for n in names])).hex() if names else ""
-        )
+        return Surroundings(self._found["search"], self._found["python"], self._packages)
 
     def _packages(self, names: frozenset[str]) -> PackageFacts:
         if not names:

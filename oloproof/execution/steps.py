@@ -78,7 +78,8 @@ class CaseSteps:
 
     `files` tells which stored results still fit the checkout's files, `clock` gives seconds since the epoch. A call
     that errors is repeated up to `retries` times. With `stale_is_error` a changed file under an unchanged
-    index_version raises ConfigurationError instead of a new retrieval.
+    index_version raises ConfigurationError instead of a new retrieval. Without `keep` an execution that is put together
+    of stored results is not stored itself.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class CaseSteps:
         *,
         retries: int = 0,
         stale_is_error: bool = False,
+        keep: bool = True,
     ) -> None:
         self.system = system
         self.identities = Identities(system)
@@ -100,6 +102,7 @@ class CaseSteps:
         self._clock = clock
         self._retries = retries
         self._stale_is_error = stale_is_error
+        self._keep = keep
         self._tokens: dict[Candidate, tuple[int, bytes]] = {}
         self._unions: dict[frozenset[bytes], bytes] = {}
 
@@ -145,7 +148,8 @@ class CaseSteps:
         files = self._union({retrieval.key.files, *counted, generation.key.files})
         key = Key(self.identities.execution(identity), files)
         execution = self._execution(key.id, candidates, kept, generation, trace, retrieval=retrieval.key.id)
-        self._results.put_execution(execution, key, generation.key.id)
+        if self._keep:
+            self._results.put_execution(execution, key, generation.key.id)
         return execution
 
     # ------------------------------------------------------------------------------------ stages

@@ -29,6 +29,7 @@ _COMPOUND = (
     ast.While,
     ast.Match,
 )
+_IS_PROGRAM = "__name__ == '__main__'"
 _BLOCKS = ("body", "orelse", "finalbody")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -112,10 +113,10 @@ class Bindings:
                 self._bind(name)
 
 
-def without_dead_branches(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements of a module that a worker can execute: what stands under `if __name__ == "__main__"` and
-    `if TYPE_CHECKING` is left out, also inside classes and compound statements."""
-    names = set()
+def without_dead_branches(body: list[ast.stmt], *, program: bool = False) -> list[ast.stmt]:
+    """The statements of a module that a worker can execute: what stands under `if TYPE_CHECKING`, and unless it is a
+    program under `if __name__ == "__main__"`, is left out, also inside classes and compound statements."""
+    names = set() if program else {_IS_PROGRAM}
     for node in body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             if node.targets[0].id == "TYPE_CHECKING" and getattr(node.value, "value", None) is False:
@@ -147,7 +148,7 @@ def _live(body: list[ast.stmt], never: set[str]) -> list[ast.stmt]:
 def _never_true(test: ast.expr, never: set[str]) -> bool:
     if isinstance(test, ast.Name | ast.Attribute):
         return ast.unparse(test) in never
-    return isinstance(test, ast.Compare) and ast.unparse(test) == "__name__ == '__main__'"
+    return isinstance(test, ast.Compare) and ast.unparse(test) in never
 
 
 def inner(node: ast.stmt) -> Iterator[ast.stmt]:

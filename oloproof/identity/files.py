@@ -104,6 +104,10 @@ class ProjectFiles:
             self._changed[identity] = known
         return known
 
+    def content(self, path: str) -> str | None:
+        """The digest of what a file or folder holds now; None when it is not there."""
+        return self._digest(path)
+
     def valid(self, identity: bytes) -> bool:
         """Whether every file of a set still has the content that it had."""
         return not self.changed(identity)

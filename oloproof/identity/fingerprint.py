@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from oloproof.canonical import canonical_json, digest
 from oloproof.identity.calls import Calls
@@ -26,7 +26,7 @@ __all__ = [
     "PackageFacts",
     "ParseCache",
     "code_identity",
-    "stage_fingerprints",
+    "script_ingredients",
 ]
 
 #: What a fingerprint is made of: names of ingredients, sorted, with short digests or versions.
@@ -106,6 +106,51 @@ def code_identity(
     with undisturbed():
         reached = _settled(target, sources, modules)
         sources.keep()
+    ingredients = _with_packages(reached, sources, python, packages)
+    prints = {stage: digest("code", canonical_json(found)).hex() for stage, found in ingredients.items()}
+    return CodeIdentity(Fingerprints(**prints), ingredients)
+
+
+def script_ingredients(
+    file: str,
+    name: str,
+    search: Sequence[str],
+    python: str,
+    packages: Callable[[frozenset[str]], PackageFacts],
+    cache: ParseCache | None = None,
+) -> Ingredients:
+    """What a file that is run as a program depends on: all it defines and does, also what stands under
+    `if __name__ == "__main__"`, and what that reaches. `name` is that of its module; see `code_identity` for the rest.
+    Raises OSError when a file cannot be read."""
+    folder = os.path.dirname(file)
+    for _ in name.split(".")[1:]:
+        folder = os.path.dirname(folder)
+    sources = Sources({name: file}, [folder, *search], cache, program=name)
+    with undisturbed():
+        links = Links(sources)
+        while True:
+            _load(sources, links, [name])
+            known = sources.loaded()
+            reach = Reach(_world(links, known))
+            module = sources.module(name)
+            assert module is not None
+            for above in links.imported(module, f"/{name}/"):
+                reach.enter(above)
+            reach.whole(module, deep=False)
+            reach.run()
+            if len(sources.loaded()) == len(known):
+                break
+        sources.keep()
+    return _with_packages({"program": reach}, sources, python, packages)["program"]
+
+
+def _with_packages(
+    reached: Mapping[str, Reach | None],
+    sources: Sources,
+    python: str,
+    packages: Callable[[frozenset[str]], PackageFacts],
+) -> dict[str, Ingredients]:
+    """The ingredients of each walk, with those of the packages it came by."""
     own = {name for reach in reached.values() if reach for name in reach.libraries if _is_own(name, sources)}
     libraries = {stage: reach.libraries - own if reach else set() for stage, reach in reached.items()}
     facts = packages(frozenset().union(*libraries.values()))
@@ -115,8 +160,7 @@ def code_identity(
         if reach is not None:
             found |= reach.ingredients | facts.ingredients(libraries[stage])
         ingredients[stage] = dict(sorted(found.items()))
-    prints = {stage: digest("code", canonical_json(found)).hex() for stage, found in ingredients.items()}
-    return CodeIdentity(Fingerprints(**prints), ingredients)
+    return ingredients
 
 
 def _is_own(name: str, sources: Sources) -> bool:
@@ -138,9 +182,8 @@ def _settled(target: str, sources: Sources, modules: Mapping[str, str]) -> dict[
 
 
 def _reach(target: str, links: Links, known: list[Module], imported: list[str]) -> dict[str, Reach | None]:
-    sources, hierarchy = links.sources, Hierarchy(links)
-    calls = Calls(links, hierarchy)
-    world = World(sources, links, hierarchy, calls, Effects(links, hierarchy, calls, known))
+    sources, world = links.sources, _world(links, known)
+    hierarchy = world.hierarchy
     name, _, path = target.partition(":")
     module = sources.module(name)
     found = links.resolve(module, path) if module is not None else Resolution()
@@ -165,6 +208,12 @@ def _reach(target: str, links: Links, known: list[Module], imported: list[str]) 
         reach.run()
         reached[stage] = reach if there else None
     return reached
+
+
+def _world(links: Links, known: list[Module]) -> World:
+    hierarchy = Hierarchy(links)
+    calls = Calls(links, hierarchy)
+    return World(links.sources, links, hierarchy, calls, Effects(links, hierarchy, calls, known))
 
 
 def _load(sources: Sources, links: Links, names: Iterable[str]) -> None:
@@ -192,16 +241,3 @@ def _mentioned(module: Module, links: Links) -> Iterable[Module]:
                 yield from links.module(module, ref[1:]).wholes
             elif ref[0] == "t":
                 yield from links.text(module, ref[1:]).entered
-
-
-def stage_fingerprints(modules: Mapping[str, str], python: str) -> Fingerprints:
-    """Fingerprints from the project's own imported modules (name -> source file) and Python's minor version.
-
-    Every module counts for every stage. File names do not count, so that two checkouts agree.
-    Raises OSError when a source file cannot be read.
-    """
-    parts: list[str | bytes] = ["code", python]
-    for name in sorted(modules):
-        parts += [name, Path(modules[name]).read_bytes()]
-    whole = digest(*parts).hex()
-    return Fingerprints(whole, whole, whole)

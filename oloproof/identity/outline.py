@@ -23,10 +23,10 @@ _QUIET_MANAGERS = frozenset({"open", "suppress", "catch_warnings"})
 
 
 class Outline:
-    """Reads a module; `summary` gives what was found."""
+    """Reads a module; `summary` gives what was found. `program`: it is run as one."""
 
-    def __init__(self, tree: ast.Module) -> None:
-        tree.body = without_dead_branches(tree.body)
+    def __init__(self, tree: ast.Module, *, program: bool = False) -> None:
+        tree.body = without_dead_branches(tree.body, program=program)
         self._bindings = Bindings(tree.body)
         #: Names that mean different things at different places: bound several times, or builtins too.
         self._rebound = {n for n, times in self._bindings.count.items() if times > 1 or n in BUILTIN_NAMES}

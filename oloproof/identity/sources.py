@@ -46,15 +46,20 @@ class Sources:
     """Finds and reads the modules of a project.
 
     `modules` are those that were imported, with their files; others are looked for in the folders `search`, as
-    Python would. Raises OSError when a file cannot be read.
+    Python would. `program` names a module that is run as a program. Raises OSError when a file cannot be read.
     """
 
     def __init__(
-        self, modules: Mapping[str, str], search: Sequence[str], cache: ParseCache | None = None
+        self,
+        modules: Mapping[str, str],
+        search: Sequence[str],
+        cache: ParseCache | None = None,
+        program: str = "",
     ) -> None:
         self._files: dict[str, str | None] = dict(modules)
         self._search = list(dict.fromkeys(search))
         self._cache = cache
+        self._program = program
         self._loaded: dict[str, Module | None] = {}
         self._fresh: dict[str, str] = {}
         self._entries: dict[str, frozenset[str]] = {}
@@ -174,21 +179,24 @@ class Sources:
         package = os.path.basename(file).startswith("__init__.")
         text = hashlib.sha256(data).hexdigest()
         key = f"{SUMMARY_VERSION}/{sys.version_info[0]}.{sys.version_info[1]}/{text}"
+        program = name == self._program
+        key += "/program" * program
         kept = self._cache.read(key) if self._cache is not None else None
         if kept is not None:
             try:
                 return Module(name, package, Summary.from_json(kept))
             except (ValueError, TypeError, IndexError, KeyError, AttributeError):
                 pass  # a damaged entry is replaced
-        summary = summarise(data, text) if file.endswith(".py") else Summary(text, opaque=True)
+        readable = file.endswith(".py")
+        summary = summarise(data, text, program=program) if readable else Summary(text, opaque=True)
         self._fresh[key] = summary.to_json() if self._cache is not None else ""
         return Module(name, package, summary)
 
 
-def summarise(data: bytes, text: str) -> Summary:
+def summarise(data: bytes, text: str, *, program: bool = False) -> Summary:
     """The summary of a file's bytes, whose digest is `text`; encodings by PEP 263."""
     try:
-        return Outline(ast.parse(data)).summary(text)
+        return Outline(ast.parse(data), program=program).summary(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Summary(text, opaque=True)
 

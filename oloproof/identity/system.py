@@ -11,13 +11,17 @@ from oloproof.canonical import canonical_json, digest
 from oloproof.identity.fingerprint import Fingerprints
 from oloproof.records import Candidate, Case
 
+#: Fields of `System` whose parts are ingredients in a group of that name.
+ENVIRONMENT, PREPARE = "environment", "prepare"
+
 
 @dataclass(frozen=True)
 class System:
     """What a run measured: the declared settings with the overrides of oloproof.yaml, and the code fingerprints.
 
     `object` is `module:Class`. `environment` is the digest of the variables that `identity.env` names, in hex; empty
-    when it names none.
+    when it names none. `prepare` is the digest of the command that prepares a checkout, with the scripts it runs; empty
+    when there is none.
     """
 
     name: str
@@ -29,6 +33,7 @@ class System:
     index_version: str
     fingerprints: Fingerprints
     environment: str = ""
+    prepare: str = ""
 
 
 class Reranker(NamedTuple):
@@ -47,7 +52,7 @@ class Identities:
 
     def __init__(self, system: System) -> None:
         prints = system.fingerprints
-        who = (system.name, system.version, system.object, system.environment)
+        who = (system.name, system.version, system.object, system.environment, system.prepare)
         count = prints.count_tokens if system.token_budget is not None else ""
         self._retrieval = digest("retrieval", *who, prints.retrieve, system.index_version, str(system.depth))
         self._tokens = digest("tokens", *who, prints.count_tokens)

@@ -118,6 +118,20 @@ class Results:
     def replace_file_set(self, identity: bytes, files: Sequence[FileState]) -> None:
         self._database.write("INSERT OR REPLACE INTO file_set VALUES (?, ?)", [(identity, json.dumps(files))])
 
+    def file_sets_of(self, run: str) -> dict[str, set[bytes]]:
+        """The sets of files that a run's retrievals and generations depend on."""
+        retrieve = self._database.read(
+            "SELECT DISTINCT r.files FROM run_case c LEFT JOIN execution e ON e.id = c.execution "
+            "JOIN retrieval r ON r.id = coalesce(e.retrieval, c.retrieval) WHERE c.run = ?",
+            (run,),
+        )
+        generate = self._database.read(
+            "SELECT DISTINCT g.files FROM run_case c JOIN execution e ON e.id = c.execution "
+            "JOIN generation g ON g.id = e.generation WHERE c.run = ?",
+            (run,),
+        )
+        return {"retrieve": {row[0] for row in retrieve}, "generate": {row[0] for row in generate}}
+
     def known_digest(self, path: str, size: int, changed: int) -> str | None:
         row = self._database.find("file_digest", path)
         return str(row[3]) if row is not None and row[1:3] == (size, changed) else None
@@ -177,6 +191,13 @@ class Results:
     def executions(self, ids: Sequence[bytes]) -> dict[bytes, Execution]:
         """The stored executions among ids, each marked as a hit."""
         return {execution.id: execution for _, execution in self._read_executions("id", ids)}
+
+    def executions_by_files(self, ids: Sequence[bytes]) -> dict[bytes, list[Execution]]:
+        """The stored executions among ids, by the set of files that they depend on."""
+        found: dict[bytes, list[Execution]] = {}
+        for key, execution in self._read_executions("id", ids):
+            found.setdefault(key.files, []).append(execution)
+        return found
 
     def variants_of_executions(
         self, identities: Sequence[bytes]

@@ -40,10 +40,13 @@ def quick(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     """The same in this process, which saves a start for each of many small checks; workers are processes all the
     same."""
 
-    def run(*arguments: str | Path, cwd: Path) -> Finished:
+    def run(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> Finished:
         capsys.readouterr()
         monkeypatch.chdir(cwd)
-        code = main([str(argument) for argument in arguments])
+        with monkeypatch.context() as patch:
+            for name, value in (env or {}).items():
+                patch.setenv(name, value)
+            code = main([str(argument) for argument in arguments])
         return Finished(code, *capsys.readouterr())
 
     return run

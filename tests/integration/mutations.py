@@ -50,6 +50,7 @@ class Rag(Base):
     def retrieve(self, input, depth):
         note("retrieve")
         boost = float((HERE / "boost.txt").read_text())
+        boost += 0 * sum(1 for _ in (HERE / "pages").iterdir())
         found = [Passage(d, boost * ranking.score(input["q"], t), t) for d, t in self.corpus.items()]
         return Retrieval(input["q"], depth, tuple(self.ordered(found)[: min(depth, LIMIT)]))
 
@@ -74,7 +75,14 @@ FILES = {
     "app.py": APP,
     "ranking.py": "def score(question, text):\n    return 1.0 + len(set(text))\n",
     "wording.py": "def phrase(text):\n    return text\n",
-    "checks.py": "def short(*, input, expected, output, context):\n    return len(output['answer']) < 500\n",
+    "checks.py": """from pathlib import Path
+
+def short(*, input, expected, output, context):
+    return len(output['answer']) < int(Path(__file__).with_name("longest.txt").read_text())
+""",
+    "longest.txt": "500",
+    "pages/first.md": "A page.\n",
+    "make_index.sh": "echo an index > index.bin\n",
     "unrelated.py": "VALUE = 1\n",
     "corpus.json": json.dumps({"d1": "blue sky", "d2": "red rose"}),
     "boost.txt": "1.0",
@@ -103,6 +111,7 @@ evaluators:
 slices: [metadata.topic]
 execution: {workers: 1}
 identity: {env: [MODEL]}
+prepare: sh make_index.sh
 """,
 }
 
@@ -115,6 +124,13 @@ class Mutation:
     runs: tuple[str, ...]
     edit: Callable[[Path], None] = lambda folder: None
     env: dict[str, str] = field(default_factory=dict)
+
+
+def write_project(folder: Path) -> None:
+    """Write the project as it is before any change."""
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
 
 
 def replaced(file: str, old: str, new: str) -> Callable[[Path], None]:
@@ -157,7 +173,9 @@ def _moved(folder: Path) -> None:
 
 CODE = [
     Mutation(
-        "the body of `retrieve`", (RETRIEVE,), replaced("app.py", "min(depth, LIMIT)", "min(LIMIT, depth)")
+        "the body of `retrieve`",
+        (RETRIEVE, JUDGE),
+        replaced("app.py", "min(depth, LIMIT)", "min(LIMIT, depth)"),
     ),
     Mutation(
         "the body of `generate`",
@@ -166,16 +184,18 @@ CODE = [
     ),
     Mutation(
         "the body of `count_tokens`",
-        (COUNT,),
+        (COUNT, JUDGE),
         replaced("app.py", "self.measure(passage.text)", "self.measure(str(passage.text))"),
     ),
     Mutation(
         "a method that only `count_tokens` calls",
-        (COUNT,),
+        (COUNT, JUDGE),
         replaced("app.py", "text.split()", "text.split(None)"),
     ),
     Mutation(
-        "a module that only `retrieve` uses", (RETRIEVE,), replaced("ranking.py", "1.0 +", "0.0 + 1.0 +")
+        "a module that only `retrieve` uses",
+        (RETRIEVE, JUDGE),
+        replaced("ranking.py", "1.0 +", "0.0 + 1.0 +"),
     ),
     Mutation(
         "a module that only `generate` uses",
@@ -184,11 +204,13 @@ CODE = [
     ),
     Mutation(
         "a method of a base class that only `retrieve` calls",
-        (RETRIEVE,),
+        (RETRIEVE, JUDGE),
         replaced("app.py", "-p.score", "0 - p.score"),
     ),
     Mutation(
-        "a global that only `retrieve` reads", (RETRIEVE,), replaced("app.py", "LIMIT = 2", "LIMIT = 1 + 1")
+        "a global that only `retrieve` reads",
+        (RETRIEVE, JUDGE),
+        replaced("app.py", "LIMIT = 2", "LIMIT = 1 + 1"),
     ),
     Mutation(
         "a global that only `generate` reads", (GENERATE, JUDGE), replaced("app.py", '"plain"', '"fancy"')
@@ -208,34 +230,43 @@ CODE = [
         EVERYTHING,
         replaced("app.py", "self.corpus = json", "self.other = 1\n        self.corpus = json"),
     ),
-    Mutation("a custom evaluator's function", (JUDGE,), replaced("checks.py", "< 500", "< 400")),
+    Mutation("a custom evaluator's function", (JUDGE,), replaced("checks.py", "< int", "<= int")),
 ]
 SETTINGS = [
     Mutation("`system.name`", EVERYTHING, replaced("oloproof.yaml", "system: {", "system: {name: other, ")),
     Mutation(
         "`system.version`", EVERYTHING, replaced("oloproof.yaml", "system: {", 'system: {version: "2", ')
     ),
-    Mutation("`index_version`", (RETRIEVE,), _settings("index_version: two")),
-    Mutation("`depth`", (RETRIEVE,), _settings("depth: 3")),
-    Mutation("`top_k`, no context changes", NOTHING, _settings("top_k: 2")),
+    Mutation("`index_version`", (RETRIEVE, JUDGE), _settings("index_version: two")),
+    Mutation("`depth`", (RETRIEVE, JUDGE), _settings("depth: 3")),
+    Mutation("`top_k`, no context changes", (JUDGE,), _settings("top_k: 2")),
     Mutation("`top_k`, contexts change", (GENERATE, JUDGE), _settings("top_k: 1")),
-    Mutation("`token_budget`, no context changes", NOTHING, _settings("token_budget: 60")),
+    Mutation("`token_budget`, no context changes", (JUDGE,), _settings("token_budget: 60")),
     Mutation("`token_budget`, contexts change", (GENERATE, JUDGE), _settings("token_budget: 3")),
     Mutation(
-        "`top_k` in the decorator, no context changes", NOTHING, replaced("app.py", "top_k=3", "top_k=2")
+        "`top_k` in the decorator, no context changes", (JUDGE,), replaced("app.py", "top_k=3", "top_k=2")
     ),
     Mutation("a variable that `identity.env` names", EVERYTHING, env={"MODEL": "large"}),
+    Mutation(
+        "the `prepare` command", EVERYTHING, replaced("oloproof.yaml", "make_index.sh", "make_index.sh all")
+    ),
+    Mutation("a script that `prepare` runs", EVERYTHING, replaced("make_index.sh", "an index", "another")),
 ]
 DATA = [
     Mutation(
         "a file that `retrieve` opens (with a warning)",
-        (RETRIEVE, COUNT, GENERATE, JUDGE),
+        EVERYTHING,
         replaced("boost.txt", "1.0", "1.00"),
     ),
     Mutation(
         "a file that the constructor opens (with a warning)",
         EVERYTHING,
         replaced("corpus.json", "blue sky", "blue sea"),
+    ),
+    Mutation(
+        "a folder that `retrieve` lists gains a file (with a warning)",
+        EVERYTHING,
+        appended("pages/second.md", "Another page.\n"),
     ),
     Mutation("a file that only `generate` opens", (GENERATE, JUDGE), replaced("prompt.txt", "The", "Our")),
     Mutation(
@@ -250,6 +281,11 @@ JUDGED = [
         "the relevant documents of a case",
         (JUDGE,),
         replaced("cases.jsonl", '"doc_id": "d1"', '"doc_id": "d9"'),
+    ),
+    Mutation(
+        "a file that a custom evaluator opens",
+        (JUDGE,),
+        replaced("longest.txt", "500", "400"),
     ),
     Mutation(
         "an evaluator's settings",

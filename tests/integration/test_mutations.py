@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mutations import (
@@ -19,8 +20,11 @@ from mutations import (
     RETRIEVE,
     Mutation,
     page_with_table,
+    write_project,
 )
 from projects import SLOW, MakeProject, Oloproof, case, command, environment, noted
+
+from oloproof.identity.difference import ASSEMBLY
 
 MUTATIONS = [mutation for group in GROUPS.values() for mutation in group]
 
@@ -30,8 +34,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory, oloproof: Oloproof) -> Pa
     """The project after its first run."""
     folder = tmp_path_factory.mktemp("mutations") / "project"
     folder.mkdir()
-    for name, text in FILES.items():
-        (folder / name).write_text(text)
+    write_project(folder)
     first = oloproof("run", cwd=folder, env={"MODEL": "small"})
     assert first.returncode == 0, first.stderr
     assert set(noted(folder)) == {RETRIEVE, COUNT, GENERATE}
@@ -40,29 +43,35 @@ def measured(tmp_path_factory: pytest.TempPathFactory, oloproof: Oloproof) -> Pa
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[mutation.what for mutation in MUTATIONS])
 def test_a_change_runs_again_what_depends_on_it_and_nothing_else(
-    measured: Path, tmp_path: Path, oloproof: Oloproof, mutation: Mutation
+    measured: Path, tmp_path: Path, quick: Oloproof, mutation: Mutation
 ) -> None:
+    """And `identity --diff` said so before."""
     folder = tmp_path / "another place"
     shutil.copytree(measured, folder)
     mutation.edit(folder)
-    done = oloproof("run", "--json", cwd=folder, env={"MODEL": "small", **mutation.env})
+    env = {"MODEL": "small", **mutation.env}
+    told = quick("identity", "--diff", "latest", "--json", cwd=folder, env=env)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert noted(folder) == {}
+    done = quick("run", "--json", cwd=folder, env=env)
     assert done.returncode == 0, done.stderr
     calls = noted(folder)
-    judged_again = done.record["run"]["cache"]["judgment"][1] > 0
+    cache = done.record["run"]["cache"]
     again = {stage for stage in (RETRIEVE, COUNT, GENERATE) if calls.get(stage)}
-    assert again == set(mutation.runs) - {JUDGE}
-    if (
-        GENERATE not in again
-        and RETRIEVE not in again
-        and COUNT not in again
-        and not _new_execution(mutation)
-    ):
-        assert judged_again == (JUDGE in mutation.runs)
+    again |= {JUDGE} if cache["judgment"][1] else set()
+    assert again == set(mutation.runs)
+    foretold = {part for change in told.record["changes"] for part in change["stages"]}
+    assert foretold - {ASSEMBLY} >= again - {GENERATE, COUNT} if ASSEMBLY in foretold else foretold >= again
+    _agrees(told.record["outlook"], cache, calls)
 
 
-def _new_execution(mutation: Mutation) -> bool:
-    """Whether the execution is another one although no stage runs: then it is judged under its new identity."""
-    return "no context changes" in mutation.what
+def _agrees(ahead: dict[str, Any], cache: dict[str, Any], calls: dict[str, int]) -> None:
+    """What was told of a run is what it did."""
+    assert ahead["execution"] == cache["execution"]
+    assert ahead["judgment"] == cache["judgment"]
+    assert ahead["retrieve"] == cache["retrieve"][1]
+    assert ahead["generate"] - ahead["unsure"] <= cache["generate"][1] <= ahead["generate"]
+    assert ahead["count_tokens"] <= calls.get(COUNT, 0)
 
 
 def test_a_stale_index_is_named(measured: Path, tmp_path: Path, oloproof: Oloproof) -> None:
@@ -130,12 +139,15 @@ def test_identity_diff_names_the_ingredient_and_what_runs_again(
     folder = tmp_path / "project"
     shutil.copytree(measured, folder)
     unchanged = oloproof("identity", "--diff", "latest", cwd=folder, env={"MODEL": "small"})
-    assert unchanged.stdout.startswith("Nothing that identities are made of has changed")
+    assert unchanged.stdout.startswith("Nothing that results depend on has changed")
     (folder / "wording.py").write_text("def phrase(text):\n    return str(text)\n")
     done = oloproof("identity", "--diff", "latest", cwd=folder, env={"MODEL": "small"})
     assert "wording:phrase" in done.stdout
-    assert "Runs again: generate" in done.lines
+    assert "Runs again: generate, judge" in done.lines
     assert "Still valid: retrieve, count_tokens" in done.lines
+    assert done.lines[-1] == (
+        "A run now: execution 0 hit/2 miss; judgment 0 hit/6 miss; calls: 0 retrieve, 0 count_tokens, 2 generate"
+    )
 
 
 def test_the_page_on_identity_holds_what_these_tests_show() -> None:

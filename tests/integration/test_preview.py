@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,11 +55,13 @@ class Checkout:
         assert old in text, f"{old!r} is not in {file}"
         path.write_text(text.replace(old, new), encoding="utf-8")
 
-    def preview(self, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def preview(
+        self, *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "oloproof_ci", "preview", *arguments],
             cwd=cwd or self.root,
-            env=git_environment(),
+            env={**git_environment(), **(env or {})},
             capture_output=True,
             text=True,
             check=False,

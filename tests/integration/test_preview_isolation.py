@@ -103,3 +103,32 @@ def test_a_changed_corpus_under_the_same_index_version_is_measured_and_named(sup
     (warning,) = [w for w in report["warnings"] if w["code"] == "stale_index"]
     assert "data/corpus.jsonl changed and index_version is still kb-2026-09-16" in warning["text"]
     assert "refund_annual" in failures(report)
+
+
+def test_the_head_is_prepared_only_when_something_of_it_runs(support: Checkout) -> None:
+    """A hit needs no index; a changed prepare is no hit, so then the index is made anew before anything runs."""
+    (support.root / "index.sh").write_text(
+        "echo prepared >> $NOTES\necho first > index.bin\n", encoding="utf-8"
+    )
+    with (support.root / "oloproof.yaml").open("a", encoding="utf-8") as settings:
+        settings.write("prepare: sh index.sh\n")
+    (support.root / ".gitignore").write_text("index.bin\n*.log\n", encoding="utf-8")
+    support.commit()
+    support.branch("other")
+    with (support.root / "app.py").open("a", encoding="utf-8") as app:
+        app.write("# A comment.\n")
+    support.commit()
+    notes = support.root / "notes.log"
+
+    def preview() -> tuple[int, list[int]]:
+        """How often a checkout was prepared, and how many executions of the head were hits and misses."""
+        notes.unlink(missing_ok=True)
+        done = support.preview(env={"NOTES": str(notes)})
+        assert done.returncode in (0, 1, 3), done.stderr
+        prepared = len(notes.read_text(encoding="utf-8").split()) if notes.exists() else 0
+        return prepared, support.report()["head"]["cache"]["execution"]
+
+    assert preview() == (1, [13, 0])  # the base's results are the head's
+    assert preview() == (0, [13, 0])
+    support.edit("index.sh", "first", "second")
+    assert preview() == (1, [0, 13])
