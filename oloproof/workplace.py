@@ -98,11 +98,7 @@ def scan_suite(project: Project) -> CaseFileFacts:
     return scan_cases(project.dataset, config.evaluators, config.relevance_unit, shown=project.dataset_shown)
 
 
-def case_steps(host: AppHost, system: System, store: Store) -> ReplaySteps:
-    """The steps of a host's cases, under the settings of `system`."""
-
-
-def case_steps(host: AppHost, system: System, store: Store, *, only_look: bool = False) -> CaseSteps:
+def case_steps(host: AppHost, system: System, store: Store, *, only_look: bool = False) -> ReplaySteps:
     """The steps of a host's cases, under the settings of `system`. With `only_look` they are not meant to be followed
     past their first call, and leave nothing in the store."""
     config = host.project.config
