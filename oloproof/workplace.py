@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ from oloproof.store.results import Outlines, Results
 from oloproof.store.runs import Runs
 from oloproof.store.unfinished import Unfinished
 from oloproof.validity.outlook import Outlook, outlook
+from oloproof.worker.account import Account
 
 RELEASE_POLICY = "release.yaml"
 COMPARE_POLICY = "compare.yaml"
@@ -65,12 +67,23 @@ def opened_store(folder: Path) -> Iterator[Store]:
 
 @contextmanager
 def hosted(
-    project: Project, environment: Mapping[str, str] | None = None, named: Mapping[str, str] | None = None
+    project: Project,
+    environment: Mapping[str, str] | None = None,
+    named: Mapping[str, str] | None = None,
+    *,
+    interpreter: str = sys.executable,
+    account: Account | None = None,
 ) -> Iterator[AppHost]:
     """The project's app, being imported in the background; its workers end with the block. See `AppHost` for the
-    environments, which default to this process's own."""
+    environments, which default to this process's own, and for the account."""
     check_installation()
-    host = AppHost(project, os.environ if environment is None else environment, named=named)
+    host = AppHost(
+        project,
+        os.environ if environment is None else environment,
+        interpreter=interpreter,
+        named=named,
+        account=account,
+    )
     try:
         # The figures will need it, and loading it takes about as long as a worker does to start.
         import_module("numpy")

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oloproof.errors import ConfigurationError
+from oloproof.execution.checkouts import trusting
+from oloproof.worker.account import Account
 
 
 @dataclass(frozen=True)
@@ -22,17 +24,31 @@ class Base:
     ref: str
 
 
+@dataclass(frozen=True)
+class GitAccess:
+    """As whom git runs, and in which environment.
+
+    A repository's own configuration and attributes can make git start programs. Where a pull request's code can write
+    to them, git has to run as that code does, and without our secrets. `tenant` is the user that the code runs as,
+    to whom a worktree is given.
+    """
+
+    environment: Mapping[str, str]
+    account: Account | None = None
+    tenant: Account | None = None
+
+
 class Repository:
     """A git checkout. Raises ConfigurationError where git does not give what is asked."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, access: GitAccess | None = None) -> None:
+        self._access = access or GitAccess(os.environ)
         if shutil.which("git") is None:
             raise ConfigurationError("git is not installed; preview needs it to find and check out the base")
         self.root = Path(self._toplevel(folder))
 
-    @staticmethod
-    def _toplevel(folder: Path) -> str:
-        done = _git(folder, "rev-parse", "--show-toplevel")
+    def _toplevel(self, folder: Path) -> str:
+        done = self._git(folder, "rev-parse", "--show-toplevel")
         if done.returncode:
             hint = _last_line(done.stderr)
             if "dubious ownership" in done.stderr:
@@ -51,7 +67,7 @@ class Repository:
 
     def head(self) -> str:
         """The commit that is checked out."""
-        done = _git(self.root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        done = self._git(self.root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         if done.returncode:
             raise ConfigurationError(f"{self.root}: the repository has no commit yet, so there is no base")
         return done.stdout.strip()
@@ -99,7 +115,7 @@ class Repository:
 
     def merge_base(self, head: str, other: str) -> str:
         """The newest commit that both have in their history."""
-        done = _git(self.root, "merge-base", head, other)
+        done = self._git(self.root, "merge-base", head, other)
         if done.returncode:
             shallow = self._output("rev-parse", "--is-shallow-repository").strip() == "true"
             advice = (
@@ -111,10 +127,10 @@ class Repository:
         return done.stdout.split()[0]
 
     def _default_branch(self) -> str:
-        done = _git(self.root, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+        done = self._git(self.root, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
         candidates = [done.stdout.strip()] if not done.returncode else []
         candidates += ["origin/main", "origin/master"]
-        configured = _git(self.root, "config", "--get", "init.defaultBranch").stdout.strip()
+        configured = self._git(self.root, "config", "--get", "init.defaultBranch").stdout.strip()
         candidates += [*([configured] if configured else []), "main", "master"]
         for name in candidates:
             if self._commit(name) is not None:
@@ -127,16 +143,21 @@ class Repository:
     def _commit(self, name: str) -> str | None:
         if name.startswith("-"):
             return None
-        done = _git(self.root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        done = self._git(self.root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
         return None if done.returncode else done.stdout.strip()
 
     @contextmanager
     def worktree(self, sha: str) -> Iterator[Path]:
         """A temporary checkout of a commit, removed afterwards. No hook of the repository runs."""
         parent = Path(tempfile.mkdtemp(prefix="oloproof-base-"))
+        access = self._access
+        if access.account is not None:
+            os.chown(parent, access.account.uid, access.account.gid)
+        elif access.tenant is not None:
+            parent.chmod(0o711)
         place = parent / "base"
         try:
-            done = _git(
+            done = self._git(
                 self.root,
                 "-c",
                 "core.hooksPath=/dev/null",
@@ -151,18 +172,37 @@ class Repository:
                 raise ConfigurationError(
                     f"{self.root}: the base {sha[:7]} could not be checked out: {_last_line(done.stderr)}"
                 )
+            if access.tenant is not None and access.tenant != access.account:
+                _give(place, access.tenant)
             yield place
         finally:
-            _git(self.root, "worktree", "remove", "--force", str(place))
+            self._git(self.root, "worktree", "remove", "--force", str(place))
             shutil.rmtree(parent, ignore_errors=True)
             # When the folder could not be removed by git, its entry can be now that the folder is gone.
-            _git(self.root, "worktree", "remove", "--force", str(place))
+            self._git(self.root, "worktree", "remove", "--force", str(place))
 
     def _output(self, *arguments: str) -> str:
-        done = _git(self.root, *arguments)
+        done = self._git(self.root, *arguments)
         if done.returncode:
             raise ConfigurationError(f"{self.root}: git {arguments[0]} failed: {_last_line(done.stderr)}")
         return done.stdout
+
+    def _git(self, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        account = self._access.account
+        try:
+            return subprocess.run(
+                ["git", "-C", str(folder), *arguments],
+                env=without_local_variables(self._access.environment) | trusting(folder, account),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                errors="surrogateescape",
+                check=False,
+                **({} if account is None else account.popen_arguments()),
+            )
+        except OSError as error:
+            raise ConfigurationError(f"{folder}: git could not be run ({error.strerror or error})") from None
 
 
 #: Variables that tie git to one repository or index, as they are set inside hooks (`git rev-parse --local-env-vars`).
@@ -196,20 +236,12 @@ def without_local_variables(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in LOCAL_VARIABLES}
 
 
-def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            ["git", "-C", str(folder), *arguments],
-            env=without_local_variables(os.environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="surrogateescape",
-            check=False,
-        )
-    except OSError as error:
-        raise ConfigurationError(f"{folder}: git could not be run ({error.strerror or error})") from None
+def _give(tree: Path, tenant: Account) -> None:
+    """Make a checkout of ours, which nobody has used yet, another user's."""
+    os.chown(tree, tenant.uid, tenant.gid)
+    for folder, folders, files in os.walk(tree):
+        for name in (*folders, *files):
+            os.chown(os.path.join(folder, name), tenant.uid, tenant.gid, follow_symlinks=False)
 
 
 def _last_line(text: str) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -40,7 +39,8 @@ from oloproof.workplace import (
     system_clock,
 )
 from oloproof_ci.findings import Recorded, describe_new_failures, find_errors, without_worktree
-from oloproof_ci.git import Base, Repository, without_local_variables
+from oloproof_ci.git import Base, Repository
+from oloproof_ci.lodging import Lodging, Lodgings, OwnLodgings
 from oloproof_ci.places import CheckoutPlace
 from oloproof_ci.report import REPORT_VERSION, Commit, CriterionFailures, Report, Side, Warning
 
@@ -78,8 +78,10 @@ class Preview:
         policies: Sequence[Policy],
         watch: Watch,
         head: Commit | None = None,
+        lodgings: Lodgings | None = None,
     ) -> None:
         """`head` is the commit that is reported on, when that is not the one checked out, as for a test merge."""
+        self._lodgings = lodgings or OwnLodgings()
         self._repository = repository
         self._project = project
         self._policies = policies
@@ -93,16 +95,16 @@ class Preview:
         self._dirty = self._repository.is_dirty()
         project = self._project
         inside = self._repository.inside(project.root)
-        environment = without_local_variables(os.environ)
-        with hosted(project, environment) as host, self._repository.worktree(base.sha) as tree:
+        lodging = self._lodgings.of(project)
+        with _lodged(project, lodging) as host, self._repository.worktree(base.sha) as tree:
             facts, name = self._checked(host)
             place = CheckoutPlace(self._repository.root, tree)
             with (
-                _base_host(tree / inside / project.path.name, place, environment, host) as (
+                _base_host(tree / inside / project.path.name, place, self._lodgings, host) as (
                     base_host,
                     problem,
                 ),
-                opened_store(project.root) as store,
+                opened_store(self._lodgings.store(project)) as store,
             ):
                 suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
                 return self._measure(suite, host, base, base_host, problem, store)
@@ -111,9 +113,9 @@ class Preview:
         """Measure the head and compare it with nothing: what a branch's own run is for."""
         self._dirty = self._repository.is_dirty()
         project = self._project
-        with hosted(project, without_local_variables(os.environ)) as host:
+        with _lodged(project, self._lodgings.of(project)) as host:
             facts, name = self._checked(host)
-            with opened_store(project.root) as store:
+            with opened_store(self._lodgings.store(project)) as store:
                 suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
                 run = evaluate(suite, host, store, self._watch("head"))
                 gate = decide_run(run, self._policies, lambda: store.runs.rows(run.id))
@@ -294,9 +296,17 @@ class Preview:
         )
 
 
+def _lodged(
+    project: Project, lodging: Lodging, named: Mapping[str, str] | None = None
+) -> AbstractContextManager[AppHost]:
+    return hosted(
+        project, lodging.environment, named, interpreter=lodging.interpreter, account=lodging.account
+    )
+
+
 @contextmanager
 def _base_host(
-    config: Path, place: CheckoutPlace, environment: Mapping[str, str], head: AppHost
+    config: Path, place: CheckoutPlace, lodgings: Lodgings, head: AppHost
 ) -> Iterator[tuple[AppHost | None, Baseline | None]]:
     """The base's app, or why there is none to measure."""
     if not config.exists():
@@ -304,10 +314,12 @@ def _base_host(
         return
     try:
         project = load_project(config)
+        lodging = lodgings.of(project)
     except OloproofError as error:
         yield None, Baseline(None, "baseline_failed", str(error))
         return
-    with hosted(project, place.environment(environment, head), named=environment) as host:
+    moved = replace(lodging, environment=place.environment(lodging.environment, head))
+    with _lodged(project, moved, lodging.environment) as host:
         yield host, _not_the_base(host, place)
 
 

@@ -23,17 +23,23 @@ from oloproof.identity.files import FileRecords, ProjectFiles
 from oloproof.identity.fingerprint import Ingredients, PackageFacts, ParseCache
 from oloproof.identity.system import ENVIRONMENT, PREPARE, Reranker, System
 from oloproof.settings.project import Project, check_against
+from oloproof.worker.account import Account
 from oloproof.worker.calls import START_SECONDS, perform, release, restart
 from oloproof.worker.process import Checkout, Reply
 
 TRACEBACK_LINES = 10
+#: Variables that a worker keeps whatever `execution.env` leaves out: without them programs do not run as expected.
+ALWAYS_KEPT = frozenset(
+    {"PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+)
 
 
 class AppHost:
     """Starts importing the app at once, in the background; `system()` waits for it.
 
     By default the calls run in worker processes on this machine; any other `Executor` may be given. `environment` is
-    that of the workers; `named` gives the values of the variables that count, when those are not the workers' own.
+    that of the workers, narrowed to what `execution.env` names; `named` gives the values of the variables that count,
+    when those are not the workers' own. `account` is the user that the project's code runs as, by default this one.
     """
 
     def __init__(
@@ -44,11 +50,12 @@ class AppHost:
         interpreter: str = sys.executable,
         executor: Executor | None = None,
         named: Mapping[str, str] | None = None,
+        account: Account | None = None,
     ) -> None:
         self.project = project
         settings = project.config.execution
         self._named = environment if named is None else named
-        environment = {"PYTHONHASHSEED": "0", **environment}
+        environment = {"PYTHONHASHSEED": "0", **_narrowed(environment, settings.env)}
         self.checkout = Checkout(
             root=str(project.root),
             target=project.config.system.rag.object,
@@ -57,6 +64,7 @@ class AppHost:
             watch=str(watched_folder(project.root)),
             threads=settings.threads,
             memory_mb=settings.memory_mb,
+            account=account,
         )
         self._slots = settings.workers * settings.threads
         self._timeout = settings.timeout_seconds
@@ -161,7 +169,7 @@ class AppHost:
 
     @cached_property
     def _tracked(self) -> Callable[[str], bool] | None:
-        return tracked_by_git(Path(self.checkout.watch))
+        return tracked_by_git(Path(self.checkout.watch), self.checkout.account)
 
     def _description(self) -> Reply:
         if self._described is None:
@@ -177,6 +185,7 @@ class AppHost:
         self._prepared = True
         command = self.project.config.prepare
         assert command is not None
+        account = self.checkout.account
         # Into a file: what the command leaves running in the background may hold its output open for ever.
         with tempfile.TemporaryFile() as output:
             status = subprocess.Popen(
@@ -187,6 +196,7 @@ class AppHost:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                **({} if account is None else account.popen_arguments()),
             ).wait()
             output.seek(0)
             tail = _last_lines(output.read().decode("utf-8", "replace"))
@@ -291,6 +301,13 @@ class AppHost:
         tail = _last_lines(reply.traceback or reply.log or "")
         sentence = f"{self.checkout.target} could not be imported from {self.project.root}: {reply.message}"
         return ConfigurationError(self.project.lines.problem(where, sentence) + tail)
+
+
+def _narrowed(environment: Mapping[str, str], names: Sequence[str] | None) -> Mapping[str, str]:
+    if names is None:
+        return environment
+    wanted = ALWAYS_KEPT | set(names)
+    return {n: value for n, value in environment.items() if n in wanted or n.startswith(("LC_", "PYTHON"))}
 
 
 def _stamp(file: str) -> tuple[int, int] | None:

@@ -70,13 +70,15 @@ class SystemSettings(Settings):
 
 class ExecutionSettings(Settings):
     """How stages are run: `workers` processes, and in each up to `threads` calls at once. `timeout_seconds` is per
-    call, `retries` after a call that failed; `memory_mb` is the address space that a worker may have."""
+    call, `retries` after a call that failed; `memory_mb` is the address space that a worker may have; `env` names the
+    variables that the project's code may see, besides those that no program does without (default: all)."""
 
     workers: Annotated[int, Field(ge=1, le=256)] = 1
     threads: Annotated[int, Field(ge=1, le=256)] = 1
     timeout_seconds: Annotated[float, Field(gt=0, le=1_000_000)] = 60.0
     retries: CountOrZero = 0
     memory_mb: Annotated[int, Field(ge=64, le=10_000_000)] | None = None
+    env: ListOf[Text] | None = None
 
 
 class DiagnosisSettings(Settings):

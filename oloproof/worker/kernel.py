@@ -8,6 +8,8 @@ import signal
 import tempfile
 from pathlib import Path
 
+from oloproof.worker.account import Account, seeing_as
+
 #: Environment variable that marks a worker and whatever it starts, however it is detached.
 MARK = "OLOPROOF_WORKER"
 
@@ -40,15 +42,18 @@ def oom_kills() -> int:
     return int(rest.split("\n", 1)[0] or 0)
 
 
-def end_marked(mark: str) -> None:
+def end_marked(mark: str, account: Account | None = None) -> None:
     """Kill every process that carries a worker's mark in its environment: what the user's code started and detached
-    outlives its worker's process group. Does nothing where there is no /proc."""
+    outlives its worker's process group. `account` is the user that the workers ran as. Does nothing where there is no
+    /proc."""
     entry = f"{MARK}={mark}".encode()
     for _ in range(3):  # one that is just being started may be missed the first time
         found = False
         for environ in Path("/proc").glob("[0-9]*/environ"):
             try:
-                if entry not in environ.read_bytes().split(b"\0"):
+                with seeing_as(account):
+                    marked = entry in environ.read_bytes().split(b"\0")
+                if not marked:
                     continue
                 os.kill(int(environ.parent.name), signal.SIGKILL)
                 found = True

@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from oloproof.worker.account import Account
 from oloproof.worker.channel import LEFTOVER, PIPES_LOST
 from oloproof.worker.failures import lacks_memory, too_small
 from oloproof.worker.kernel import MARK, memory_file, oom_kills, scratch_file
@@ -36,7 +37,8 @@ class Checkout:
     """One version of the user's project: where its app is imported from, by which interpreter, and how it is run.
 
     `watch` is the folder whose files count when the app opens them, `root` where it is empty. `threads` is how many
-    calls a worker process serves at once, `memory_mb` the address space that it may have. Workers are shared by what
+    calls a worker process serves at once, `memory_mb` the address space that it may have, `account` the user it runs
+    as, when that is not the engine's own. Workers are shared by what
     uses one checkout, or a copy of it that was sent to another process: `session` tells it from others that are equal.
     """
 
@@ -47,6 +49,7 @@ class Checkout:
     watch: str = ""
     threads: int = 1
     memory_mb: int | None = None
+    account: Account | None = None
     session: str = field(default_factory=lambda: os.urandom(8).hex(), repr=False)
 
 
@@ -112,6 +115,8 @@ class WorkerProcess:
         checkout = self.checkout
         log, *pages = self._files
         life = lifeline()
+        if checkout.account is not None:
+            checkout.account.give(log, life)
         given = {
             "requests": requests,
             "replies": replies,
@@ -137,6 +142,7 @@ class WorkerProcess:
             env=environment,
             pass_fds=(requests, replies, life, *pages),
             start_new_session=True,
+            **(checkout.account.popen_arguments() if checkout.account is not None else {}),
         )
 
     @property

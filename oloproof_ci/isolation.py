@@ -1,0 +1,136 @@
+"""Keeping a pull request's code from what is the bot's: its token, the runner's files, the store, the report.
+
+Where we are root, as in the action's container, the code runs as the owner of the workspace, so that what it writes
+there is as if a step of the workflow had written it. The runner's own folders belong to that user too, on a hosted
+runner, so they are shut while the code runs: given to root, and given back afterwards. Whatever the code could put in
+the way of our own reading and writing in the workspace (a link, say), we meet with that user's rights only.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from oloproof.worker.account import Account
+
+#: Who the code runs as when the workspace is root's.
+NOBODY_ELSE = 64_123
+NO_GROUP = 65_534
+#: Variables that name a file by which the runner takes orders or tells what happened.
+RUNNER_FILES = (
+    "GITHUB_OUTPUT",
+    "GITHUB_ENV",
+    "GITHUB_PATH",
+    "GITHUB_STATE",
+    "GITHUB_STEP_SUMMARY",
+    "GITHUB_EVENT_PATH",
+)
+#: Variables that name a folder of the runner's or the bot's.
+RUNNER_FOLDERS = ("RUNNER_TEMP", "HOME")
+WITHHELD = frozenset({"GITHUB_TOKEN", "GH_TOKEN", *RUNNER_FILES, *RUNNER_FOLDERS})
+WITHHELD_FAMILIES = ("ACTIONS_", "INPUT_", "GIT_CONFIG_")
+#: A container action is handed the Docker daemon of its host. Whoever may speak to that is root there.
+DAEMON = Path("/var/run/docker.sock")
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """What the pull request's code runs as, and the folder that only it and we know.
+
+    `account` is None where we are not root: then the code runs as we do, and only its environment is kept clean.
+    """
+
+    folder: Path
+    account: Account | None
+
+    @property
+    def store(self) -> Path:
+        """Where the store is kept: nobody else may enter."""
+        return self.folder / "store"
+
+    @property
+    def environments(self) -> Path:
+        """Where the code's own packages are installed."""
+        return self.folder / "environments"
+
+    def environment(self, job: Mapping[str, str]) -> dict[str, str]:
+        """What the code sees of the job's environment, with a home and a folder for temporary files of its own."""
+        kept = {name: value for name, value in job.items() if not withheld(name)}
+        home, temporary = str(self.folder / "home"), str(self.folder / "temporary")
+        own = {"HOME": home, "TMPDIR": temporary, "USER": "oloproof", "LOGNAME": "oloproof"}
+        return {**kept, **own}
+
+
+def withheld(name: str) -> bool:
+    """Whether a variable of the job is kept from the pull request's code."""
+    return name in WITHHELD or name.startswith(WITHHELD_FAMILIES)
+
+
+@contextmanager
+def isolated(workspace: Path, environment: Mapping[str, str]) -> Iterator[Isolation]:
+    """Shut the runner's folders and make the code a place of its own, for as long as the block lasts."""
+    account = account_for(workspace)
+    folder = Path(tempfile.mkdtemp(prefix="oloproof-"))
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        for name in ("store", "home", "temporary", "environments"):
+            (folder / name).mkdir(mode=0o700)
+            if account is not None and name != "store":
+                os.chown(folder / name, account.uid, account.gid)
+        if account is not None:
+            folder.chmod(0o711)
+            for runners in runner_folders(environment):
+                if not any(
+                    place.is_relative_to(runners) for place in (workspace.resolve(), folder.resolve())
+                ):
+                    stack.enter_context(_shut(runners))
+        yield Isolation(folder, account)
+
+
+def account_for(workspace: Path) -> Account | None:
+    """The user that code in this workspace is to run as; None where we cannot become somebody else."""
+    if os.geteuid() != 0:
+        return None
+    uid = workspace.stat().st_uid or NOBODY_ELSE
+    # Not the workspace's group: on a hosted runner that may be the one that commands the Docker daemon.
+    group = NO_GROUP if uid in _groups_of(DAEMON) else uid
+    return Account(uid, group)
+
+
+def _groups_of(path: Path) -> set[int]:
+    try:
+        return {path.stat().st_gid}
+    except OSError:
+        return set()
+
+
+def runner_folders(environment: Mapping[str, str]) -> list[Path]:
+    """The folders that hold what is the runner's, without those that do not exist."""
+    named = [environment.get(name, "") for name in RUNNER_FOLDERS]
+    named += [os.path.dirname(environment.get(name, "")) for name in RUNNER_FILES]
+    found = {Path(name).resolve() for name in named if os.path.isabs(name) and os.path.isdir(name)}
+    return sorted(found - {Path("/")})
+
+
+@contextmanager
+def _shut(folder: Path) -> Iterator[None]:
+    """Nobody but root may enter a folder, until it is given back to its owner as it was."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        before = os.fstat(fd)
+        os.fchmod(fd, 0o700)
+        os.fchown(fd, 0, 0)
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # nothing may keep the others from being given back
+                os.fchown(fd, before.st_uid, before.st_gid)
+                os.fchmod(fd, stat.S_IMODE(before.st_mode))
+    finally:
+        os.close(fd)

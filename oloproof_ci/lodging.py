@@ -1,0 +1,44 @@
+"""Where a checkout's code runs: under which interpreter, as which user, in which environment, and where the results
+of it are kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from oloproof.settings.project import Project
+from oloproof.worker.account import Account
+from oloproof_ci.git import without_local_variables
+
+
+@dataclass(frozen=True)
+class Lodging:
+    """Everything of its surroundings that a checkout's code gets. `account` is None where it runs as we do."""
+
+    environment: Mapping[str, str]
+    interpreter: str = sys.executable
+    account: Account | None = None
+
+
+class Lodgings(Protocol):
+    """Finds each checkout its place."""
+
+    def of(self, project: Project) -> Lodging:
+        """Where the code of a configuration's checkout runs. Raises OloproofError when its packages cannot be had."""
+
+    def store(self, project: Project) -> Path:
+        """The folder that the store of a configuration is kept in."""
+
+
+class OwnLodgings:
+    """On a person's machine: their interpreter and environment, as themselves, the store beside the configuration."""
+
+    def of(self, project: Project) -> Lodging:
+        return Lodging(without_local_variables(os.environ))
+
+    def store(self, project: Project) -> Path:
+        return project.root
