@@ -17,13 +17,14 @@ from oloproof.canonical import canonical_json, digest
 from oloproof.diagnosis.gold_context import Diagnosing
 from oloproof.diagnosis.recorded import check_same_system, evaluator_from
 from oloproof.diagnosis.replays import Replaying
+from oloproof.errors import ConfigurationError
 from oloproof.evaluation import Clock, Evaluation, Judging, Suite
 from oloproof.execution.host import AppHost
 from oloproof.execution.replay_steps import ReplaySteps
 from oloproof.identity.system import System
 from oloproof.ids import ulid
 from oloproof.installation import check_installation
-from oloproof.run_records import Run
+from oloproof.run_records import EvaluatorRecord, Run
 from oloproof.settings.cases import CaseFileFacts, iter_cases, scan_cases
 from oloproof.settings.policy import Policy, load_policy
 from oloproof.settings.project import Project
@@ -31,6 +32,7 @@ from oloproof.store.database import FILE, FOLDER, Database
 from oloproof.store.results import Outlines, Results
 from oloproof.store.runs import Runs
 from oloproof.store.unfinished import Unfinished
+from oloproof.store.unstable import UnstableCases
 from oloproof.validity.outlook import Outlook, outlook
 from oloproof.worker.account import Account
 
@@ -47,13 +49,21 @@ class Store:
     runs: Runs
     outlines: Outlines
     unfinished: Unfinished
+    unstable: UnstableCases
 
     @classmethod
     def open(cls, folder: Path) -> Store:
         """The store of the project in `folder`, made when it is not there."""
         database = Database(folder / FOLDER / FILE)
         unfinished = Unfinished(folder / FOLDER)
-        return cls(database, Results(database), Runs(database), Outlines(database), unfinished)
+        return cls(
+            database,
+            Results(database),
+            Runs(database),
+            Outlines(database),
+            unfinished,
+            UnstableCases(database),
+        )
 
 
 @contextmanager
@@ -165,6 +175,35 @@ def judging(evaluators: Sequence[Any], host: AppHost, store: Store, judge: AppHo
     return Judging(evaluators, store.results, files, None if judge is None else judge.ask)
 
 
+def measured_system(run: Run, host: AppHost, store: Store, *, retrieval: bool) -> System:
+    """The system that a run measured, as the host can execute it again. Raises ConfigurationError when the present
+    code, or a file that it reads, is no longer what it was; the code of the retrieval counts with `retrieval`."""
+    now = host.system(store.outlines)
+    counted = () if run.system.token_budget is None else ("count_tokens",)
+    check_same_system(run, now, ("retrieve", *counted, "generate") if retrieval else ("generate",))
+    files = host.files(store.results)
+    read = store.results.file_sets_of(run.id)
+    sets = read["generate"] | (read["retrieve"] if retrieval else set())
+    changed = sorted({name for each in sets for name in files.changed(each)})
+    if changed:
+        raise ConfigurationError(
+            f"{', '.join(changed[:5])}: changed since {run.id}, whose stages read it, so its cases cannot be "
+            "re-executed as they were; make a run of the present state with `oloproof run` and take that"
+        )
+    return replace(now, top_k=run.system.top_k, token_budget=run.system.token_budget)
+
+
+def check_evaluators(records: Sequence[EvaluatorRecord], run: Run, host: AppHost, store: Store) -> None:
+    """Refuse to judge by a function of the user's whose code is no longer that which judged the run."""
+    for record in records:
+        name, code = record.definition.get("object"), record.definition.get("code")
+        if name is not None and code is not None and host.code_of(name, store.outlines) != code:
+            raise ConfigurationError(
+                f"the code of {name}, which judges {record.criterion}, has changed since {run.id}; make a run with "
+                "`oloproof run` and take that"
+            )
+
+
 @contextmanager
 def diagnosis_session(store: Store, failures: Iterable[tuple[Run, str]], *request: str) -> Iterator[str]:
     """The name of a diagnosis while it is under way: that of an equal one that was broken off, else a new one.
@@ -193,18 +232,21 @@ def diagnosing(
     session: str,
     progress: Callable[[int, int], None] | None = None,
     judge: AppHost | None = None,
+    retrieval: bool = False,
 ) -> Diagnosing:
     """What diagnoses the failures of a criterion of a stored run, with the app that a host has at hand. `judge` runs
-    the user's own evaluators, when that is not the same host."""
-    now = host.system(store.outlines)
-    check_same_system(run, now)
-    recorded = replace(now, top_k=run.system.top_k, token_budget=run.system.token_budget)
+    the user's own evaluators, when that is not the same host; `retrieval` says whether what is going to be executed
+    takes the retrieval for the present system's too. Raises ConfigurationError when the present app is not what the
+    run measured."""
+    recorded = measured_system(run, host, store, retrieval=retrieval)
+    check_evaluators([e for e in run.evaluators if e.criterion == criterion], run, judge or host, store)
     return Diagnosing(
         run=run,
         criterion=criterion,
         steps=case_steps(host, recorded, store),
         runs=store.runs,
         results=store.results,
+        unstable=store.unstable,
         clock=system_clock(),
         driver=host.driver(store.database.commit),
         commit=store.database.commit,
@@ -219,10 +261,8 @@ def replaying(
 ) -> Replaying:
     """What replays the recorded retrievals of a stored run, with the app that a host has at hand. Raises
     ConfigurationError when that is not what the run measured."""
-    now = host.system(store.outlines)
-    counted = () if run.system.token_budget is None else ("count_tokens",)
-    check_same_system(run, now, ("retrieve", *counted, "generate"))
-    recorded = replace(now, top_k=run.system.top_k, token_budget=run.system.token_budget)
+    recorded = measured_system(run, host, store, retrieval=True)
+    check_evaluators(run.evaluators, run, host, store)
     evaluators = [evaluator_from(record.definition) for record in run.evaluators]
     return Replaying(
         run=run,

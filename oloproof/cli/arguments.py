@@ -41,8 +41,44 @@ def _parser() -> argparse.ArgumentParser:
 
     diagnose = _command(commands, "diagnose", "re-execute failed cases under a controlled change")
     diagnose.add_argument("id", metavar="RUN", help="a run: its id, any unique prefix, latest, or latest~1")
-    diagnose.add_argument("--intervention", choices=["gold-context"], required=True, help="what to change")
+    diagnose.add_argument(
+        "--intervention",
+        choices=["gold-context", "top-k", "token-budget", "reranker"],
+        required=True,
+        help="what to change: the context, or the setting under which the recorded retrieval is replayed",
+    )
+    diagnose.add_argument("--top-k", type=_positive, metavar="N", help="with --intervention top-k")
+    diagnose.add_argument(
+        "--token-budget", type=_positive, metavar="N", help="with --intervention token-budget"
+    )
+    diagnose.add_argument("--reranker", metavar="MODULE:FUNCTION", help="with --intervention reranker")
+    diagnose.add_argument(
+        "--repeats", type=_positive, default=1, metavar="N", help="how often the control runs (default: 1)"
+    )
+    diagnose.add_argument(
+        "--control",
+        choices=["generate", "full"],
+        default="generate",
+        help="what the control repeats: generate on the recorded context (default), or the retrieval too",
+    )
     diagnose.add_argument("--criterion", metavar="C", required=True, help="whose failures to diagnose")
+
+    what_if = _command(
+        commands, "what-if", "replay all cases of a run under other settings, on the recorded retrieval"
+    )
+    what_if.add_argument("id", metavar="RUN", help="a run: its id, any unique prefix, latest, or latest~1")
+    what_if.add_argument(
+        "--top-k", type=_positives, action="extend", metavar="N,N", help="one or more values"
+    )
+    what_if.add_argument(
+        "--token-budget", type=_positives, action="extend", metavar="N,N", help="one or more values"
+    )
+    what_if.add_argument(
+        "--reranker",
+        action="append",
+        metavar="MODULE:FUNCTION",
+        help="called with input and candidates; may be repeated",
+    )
 
     compare = _command(
         commands, "compare", "compare a run with a baseline run, and decide a policy on the pair"
@@ -96,14 +132,19 @@ def _add_policy(parser: argparse.ArgumentParser, text: str) -> None:
 
 def _late(name: str) -> Callable[[argparse.Namespace], int]:
     def command(given: argparse.Namespace) -> int:
-        code: int = import_module(f"oloproof.cli.{name}").command(given)
+        code: int = import_module(f"oloproof.cli.{name.replace('-', '_')}").command(given)
         return code
 
     return command
 
 
+def _positives(text: str) -> list[int]:
+    """Whole numbers with commas between them."""
+    return [_positive(part.strip()) for part in text.split(",")]
+
+
 def _positive(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
     return number

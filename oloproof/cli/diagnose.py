@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import time
 
+from oloproof.cli.interventions import check_options, replayed_setting
 from oloproof.cli.output import emit, emit_record
 from oloproof.cli.progress import Progress
 from oloproof.cli.stored import existing_store
-from oloproof.diagnosis.records import Diagnosis
+from oloproof.diagnosis.controls import Control
+from oloproof.diagnosis.records import GOLD_CONTEXT, Diagnosis
+from oloproof.diagnosis.replay_diagnosis import diagnose_replay, stored_labels
+from oloproof.diagnosis.replays import Setting
 from oloproof.errors import ConfigurationError
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
@@ -19,6 +23,7 @@ from oloproof.workplace import Store, diagnosing, diagnosis_session, hosted
 
 
 def command(given: argparse.Namespace) -> int:
+    check_options(given)
     project = load_project(given.config)
     progress = Progress(noun="re-executions")
     try:
@@ -26,21 +31,52 @@ def command(given: argparse.Namespace) -> int:
             run = store.runs.find_run(given.id)
             _check_criterion(run, given.criterion)
             progress.say(f"importing {project.config.system.rag.object}")
-            diagnosis = _diagnose(run, given.criterion, host, store, progress)
+            control = Control(given.repeats, given.control == "full")
+            if given.intervention == GOLD_CONTEXT:
+                diagnosis = _diagnose(run, given.criterion, control, host, store, progress)
+            else:
+                setting = replayed_setting(given, run, host, store)
+                diagnosis = _replay(run, given.criterion, setting, control, host, store, progress)
+            known = store.unstable.of_run(run.id)
     finally:
         progress.clear()
     if given.json:
         emit_record({"id": diagnosis.id, **to_json(diagnosis)})
     else:
-        emit(diagnosis_text(diagnosis))
+        emit(diagnosis_text(diagnosis, known))
     return 0
 
 
-def _diagnose(run: Run, criterion: str, host: AppHost, store: Store, progress: Progress) -> Diagnosis:
-    with diagnosis_session(store, [(run, criterion)], "gold-context") as session:
-        diagnosis = diagnosing(run, criterion, host, store, session, progress).diagnose()
+def _diagnose(
+    run: Run, criterion: str, control: Control, host: AppHost, store: Store, progress: Progress
+) -> Diagnosis:
+    with diagnosis_session(store, [(run, criterion)], GOLD_CONTEXT, repr(control)) as session:
+        found = diagnosing(run, criterion, host, store, session, progress, retrieval=control.full)
+        diagnosis = found.diagnose(control=control)
         store.runs.put_document(diagnosis.id, "diagnosis", time.time(), to_json(diagnosis))
     return diagnosis
+
+
+def _replay(
+    run: Run,
+    criterion: str,
+    setting: Setting,
+    control: Control,
+    host: AppHost,
+    store: Store,
+    progress: Progress,
+) -> Diagnosis:
+    """The replay, with the labels of the gold context, which are found now unless a diagnosis has them already."""
+    with diagnosis_session(store, [(run, criterion)], "replay", repr(setting), repr(control)) as session:
+        found = diagnosing(run, criterion, host, store, session, progress, retrieval=True)
+        labels = stored_labels(found)
+        if labels is None:
+            diagnosis = found.diagnose(control=control)
+            store.runs.put_document(diagnosis.id, "diagnosis", time.time(), to_json(diagnosis))
+            labels = diagnosis.id, diagnosis
+        replay = diagnose_replay(found, setting, *labels, control.repeats)
+        store.runs.put_document(replay.id, "diagnosis", time.time(), to_json(replay))
+    return replay
 
 
 def _check_criterion(run: Run, criterion: str) -> None:

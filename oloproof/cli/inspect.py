@@ -147,7 +147,7 @@ def _diagnosis(given: argparse.Namespace, identity: str, record: Any) -> tuple[s
         cases = tuple(case for case in cases if case.case_id == given.case)
         if not cases:
             raise ConfigurationError(f"the diagnosis has no case {given.case!r}")
-    return "\n".join(diagnosed_case_line(case) for case in cases), {"id": identity, **record}
+    return "\n".join(diagnosed_case_line(case, diagnosis) for case in cases), {"id": identity, **record}
 
 
 def _comparison(given: argparse.Namespace, identity: str, record: Any) -> tuple[str, Any]:

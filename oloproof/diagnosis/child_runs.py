@@ -11,6 +11,7 @@ from oloproof.diagnosis.recorded import RecordedCase, evaluator_from
 from oloproof.evaluation import Clock, Judged, Judging
 from oloproof.execution.driver import Driver
 from oloproof.execution.steps import Steps, StepsTo
+from oloproof.identity.system import System
 from oloproof.measurement.metrics import MetricSum
 from oloproof.records import Case, Execution, Judgment, StageError
 from oloproof.run_records import CacheCounts, CaseRow, EvaluatorRecord, Run, Tally
@@ -18,10 +19,12 @@ from oloproof.store.runs import Runs, case_digest, pair_digest
 
 
 class ChildCase(NamedTuple):
-    """What a case came to in a child run; `error` is set when it gave no answer."""
+    """What a case came to in a child run; `error` is set when it gave no answer. `differs` is what the maker of the
+    child run wanted to know of the execution."""
 
     judgment: Judgment
     error: StageError | None
+    differs: bool
 
     @property
     def outcome(self) -> Outcome:
@@ -42,9 +45,16 @@ class ChildRuns:
     done: Callable[[], None] = field(default=lambda: None)
 
     def execute(
-        self, kind: str, selected: Sequence[RecordedCase], steps: Callable[[RecordedCase], Steps]
+        self,
+        kind: str,
+        selected: Sequence[RecordedCase],
+        steps: Callable[[RecordedCase], Steps],
+        *,
+        differs: Callable[[RecordedCase, Execution], bool] = lambda recorded, execution: False,
+        system: System | None = None,
     ) -> tuple[str | None, dict[str, ChildCase]]:
-        """Execute the selected cases; gives the child's id (None when there are none) and what each case came to."""
+        """Execute the selected cases; gives the child's id (None when there are none) and what each case came to.
+        `differs` is asked of each execution; `system` is the child's, where it is not that of the run."""
         if not selected:
             return None, {}
         run_id, started = self.clock.run_id(), self.clock.seconds()
@@ -54,12 +64,13 @@ class ChildRuns:
         rows: list[tuple[CaseRow, Case]] = []
         stage_seconds = 0.0
         work = (
-            ((position, recorded.case), _judged(recorded.case, steps(recorded), judging))
+            ((position, recorded), _judged(recorded.case, steps(recorded), judging))
             for position, recorded in enumerate(selected)
         )
-        for (position, case), (execution, (judgment,)) in self.driver.run(work):
+        for (position, recorded), (execution, (judgment,)) in self.driver.run(work):
+            case = recorded.case
             total.add(judgment, True)
-            found[case.id] = ChildCase(judgment, execution.error)
+            found[case.id] = ChildCase(judgment, execution.error, differs(recorded, execution))
             stage_seconds += sum(execution.seconds.values())
             rows.append((_row(position, case, execution, judgment), case))
             self.done()
@@ -71,6 +82,7 @@ class ChildRuns:
                 kind=kind,
                 parent=self.run.id,
                 created=self.clock.stamp(),
+                system=system or self.run.system,
                 evaluators=(self.record,),
                 slices=(),
                 cases=len(selected),
@@ -82,6 +94,8 @@ class ChildRuns:
                 seconds=self.clock.seconds() - started,
                 stage_seconds=stage_seconds,
                 finished=True,
+                stale=None,
+                ingredients={},
             )
         )
         self.commit()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from oloproof.diagnosis.child_runs import ChildCase, ChildRuns
+from oloproof.diagnosis.controls import Control, Controlled, execute_controls
 from oloproof.diagnosis.labels import (
     JUDGES_RETRIEVAL,
     NO_GOLD_CONTEXT,
@@ -17,7 +18,7 @@ from oloproof.diagnosis.labels import (
     label_of,
 )
 from oloproof.diagnosis.recorded import RecordedCase, recorded_cases
-from oloproof.diagnosis.records import DiagnosedCase, Diagnosis
+from oloproof.diagnosis.records import GOLD_CONTEXT, DiagnosedCase, Diagnosis
 from oloproof.errors import ConfigurationError
 from oloproof.evaluation import Clock, Judging
 from oloproof.evaluators.relevance import RelevanceUnit
@@ -25,9 +26,10 @@ from oloproof.execution.driver import Driver
 from oloproof.execution.replay_steps import ReplaySteps
 from oloproof.execution.steps import Steps
 from oloproof.records import Candidate, Case
-from oloproof.run_records import Run
+from oloproof.run_records import EvaluatorRecord, Run
 from oloproof.store.results import Results
 from oloproof.store.runs import Runs
+from oloproof.store.unstable import UnstableCases
 
 
 @dataclass
@@ -42,12 +44,15 @@ class Diagnosing:
     steps: ReplaySteps
     runs: Runs
     results: Results
+    unstable: UnstableCases
     clock: Clock
     driver: Driver
     commit: Callable[[], None]
     judging: Callable[[Sequence[Any]], Judging]
     session: str
     progress: Callable[[int, int], None] = lambda done, total: None
+    record: EvaluatorRecord = field(init=False)
+    children: ChildRuns = field(init=False)
 
     def __post_init__(self) -> None:
         index = self.run.evaluator_index(self.criterion)
@@ -58,79 +63,112 @@ class Diagnosing:
             )
         self._index = index
         self._done = self._planned = 0
-        self._record = self.run.evaluators[index]
-        self._children = ChildRuns(
+        self.record = self.run.evaluators[index]
+        self.unit: RelevanceUnit = "chunk" if self.run.relevance_unit == "chunk" else "document"
+        self.children = ChildRuns(
             run=self.run,
-            record=self._record,
+            record=self.record,
             runs=self.runs,
             clock=self.clock,
             driver=self.driver,
             commit=self.commit,
             judging=self.judging,
-            done=self._progressed,
+            done=self._step,
         )
-        self._unit: RelevanceUnit = "chunk" if self.run.relevance_unit == "chunk" else "document"
 
-    def diagnose(self, only: Sequence[str] | None = None) -> Diagnosis:
-        """Diagnose the failed cases of the criterion, all or `only` those named; gives the stored diagnosis."""
-        failed = list(self._failed_cases(only))
-        selected = [f for f in failed if self._left_out(f.case) is None]
-        self._done, self._planned = 0, 2 * len(selected)
-        gold_run, gold = self._children.execute("gold context", selected, self._with_gold)
-        control_run, control = self._children.execute("control", selected, self._repeated("control"))
-        cases = [self._diagnosed(f, gold.get(f.case.id), control.get(f.case.id)) for f in failed]
-        cases.sort(key=lambda case: case.case_id)
-        return Diagnosis(self.run.id, self.criterion, "gold-context", gold_run, control_run, tuple(cases))
+    def diagnose(self, only: Sequence[str] | None = None, control: Control | None = None) -> Diagnosis:
+        """Diagnose the failed cases of the criterion, all or `only` those named."""
+        control = control or Control()
+        failed = self.failed_cases(only)
+        selected = [each for each in failed if self._left_out(each.case) is None]
+        self.plan((1 + control.repeats) * len(selected))
+        gold_run, gold = self.children.execute("gold context", selected, self._with_gold)
+        control_runs, controlled = self.control(control, "control", selected)
+        return Diagnosis(
+            run=self.run.id,
+            criterion=self.criterion,
+            intervention=GOLD_CONTEXT,
+            gold_run=gold_run,
+            control_runs=control_runs,
+            cases=tuple(
+                self._diagnosed(each, gold.get(each.case.id), controlled.get(each.case.id)) for each in failed
+            ),
+            full_control=control.full,
+        )
 
     def repeat(self, case_ids: Sequence[str], kind: str = "control") -> dict[str, Outcome]:
         """Execute cases of the run again, unchanged, whatever they came to; gives the outcome of each."""
         recorded = list(recorded_cases(self.runs.rows(self.run.id, case_ids), self.runs, self.results))
-        self._done, self._planned = 0, len(recorded)
-        _, found = self._children.execute(kind, recorded, self._repeated(kind))
-        return {case_id: each.outcome for case_id, each in found.items()}
+        self.plan(len(recorded))
+        _, controlled = self.control(Control(), kind, recorded)
+        return {case_id: each.outcome for case_id, each in controlled.items()}
 
-    # ------------------------------------------------------------------------------- selection
+    def control(
+        self, control: Control, kind: str, selected: Sequence[RecordedCase]
+    ) -> tuple[tuple[str, ...], dict[str, Controlled]]:
+        """The control of these cases: its child runs, and what each case came to. The store remembers those that did
+        not come out as they did in the run."""
+        runs, controlled = execute_controls(control, kind, self.session, self.children, self.steps, selected)
+        self.unstable.note(
+            self.criterion, (self._differed(each, controlled[each.case.id]) for each in selected)
+        )
+        return runs, controlled
 
-    def _failed_cases(self, only: Sequence[str] | None) -> Iterator[RecordedCase]:
+    def _differed(self, recorded: RecordedCase, control: Controlled) -> tuple[str, bytes, int, int]:
+        passed = recorded.row.judgments[self._index].passed
+        differed = control.observed - control.passes if passed else control.passes
+        return recorded.case.id, recorded.row.pair, differed, control.observed
+
+    def failed_cases(self, only: Sequence[str] | None = None) -> list[RecordedCase]:
+        """The cases that fail the criterion in the run, all or `only` those named, by their ids."""
         wanted = None if only is None else set(only)
-        rows = (
+        rows = [
             row
             for row in self.runs.rows(self.run.id)
             if row.judgments[self._index].failed and (wanted is None or row.case_id in wanted)
-        )
-        return recorded_cases(rows, self.runs, self.results)
+        ]
+        rows.sort(key=lambda row: row.case_id)
+        return list(recorded_cases(rows, self.runs, self.results))
+
+    def plan(self, executions: int) -> None:
+        """How many re-executions there are going to be."""
+        self._done, self._planned = 0, executions
+
+    # -------------------------------------------------------------------------------------- cases
+
+    def _step(self) -> None:
+        self._done += 1
+        self.progress(self._done, self._planned)
 
     def _diagnosed(
-        self, failed: RecordedCase, gold: ChildCase | None, control: ChildCase | None
+        self, failed: RecordedCase, gold: ChildCase | None, control: Controlled | None
     ) -> DiagnosedCase:
         case, execution = failed.case, failed.execution
-        left_out = self._left_out(case)
-        outcomes: tuple[Outcome, Outcome] | None = None
-        if left_out is not None:
-            verdict = left_out
-        else:
-            outcomes = (gold.outcome if gold else "missing", control.outcome if control else "missing")
+        verdict = self._left_out(case)
+        if gold is not None and control is not None:
             texts = self.results.texts(c.text_id for c in execution.context)
-            verdict = label_of(facts_of(case, execution, texts.values(), self._unit, *outcomes))
+            facts = facts_of(case, execution, texts.values(), self.unit, gold.outcome, control.outcome)
+            verdict = label_of(facts)
+        assert verdict is not None
         return DiagnosedCase(
             case_id=case.id,
             label=verdict.label,
             reason=verdict.reason,
             strength=verdict.strength,
-            best_position=best_relevant_position(case, execution.candidates, self._unit),
+            best_position=best_relevant_position(case, execution.candidates, self.unit),
             top_k=execution.top_k,
             kept=execution.kept,
-            gold=outcomes[0] if outcomes else None,
-            control=outcomes[1] if outcomes else None,
+            gold=gold.outcome if gold else None,
+            control=control.outcome if control else None,
+            control_passes=control.passes if control else 0,
+            retrievals_differed=control.differed if control else 0,
         )
 
     def _left_out(self, case: Case) -> Verdict | None:
         """Why a gold context cannot tell anything of a case, None when it can."""
-        if self._record.reads == "retrieval":
+        if self.record.reads == "retrieval":
             return JUDGES_RETRIEVAL
         return None if case.gold_context else NO_GOLD_CONTEXT
-
-    # -------------------------------------------------------------------------------- child runs
 
     def _with_gold(self, failed: RecordedCase) -> Steps:
         gold = failed.case.gold_context or ()
@@ -139,16 +177,3 @@ class Diagnosing:
             (Candidate(p.doc_id, p.chunk_id, 1.0, name), p.text) for p, name in zip(gold, ids, strict=True)
         ]
         return self.steps.given_context(failed.case, passages)
-
-    def _repeated(self, kind: str) -> Callable[[RecordedCase], Steps]:
-        """Repeats are told apart from each other by what they are for, and from those of another diagnosis."""
-
-        def steps(recorded: RecordedCase) -> Steps:
-            salt = f"{self.session} {kind} {recorded.case.id}".encode("utf-8", "surrogatepass")
-            return self.steps.repeat(recorded.case, recorded.execution, salt)
-
-        return steps
-
-    def _progressed(self) -> None:
-        self._done += 1
-        self.progress(self._done, self._planned)

@@ -69,13 +69,15 @@ NO_GOLD_CONTEXT = Verdict(Label.NOT_DIAGNOSED, "no_gold_context", Strength.NONE)
 #: A gold context takes the place of the retrieval, so it says nothing of a criterion that judges the retrieval.
 JUDGES_RETRIEVAL = Verdict(Label.NOT_DIAGNOSED, "criterion_judges_retrieval", Strength.NONE)
 
+UNSTABLE = Verdict(Label.UNSTABLE, "unstable_under_control", Strength.NONE)
+
 
 def label_of(facts: CaseFacts) -> Verdict:
     """The one label that the facts support."""
     if facts.gold == "missing" or facts.control == "missing":
         return Verdict(Label.UNRESOLVED, "intervention_evidence_missing", Strength.NONE)
     if facts.control == "passed":
-        return Verdict(Label.UNSTABLE, "unstable_under_control", Strength.NONE)
+        return UNSTABLE
     if facts.gold == "failed":
         return Verdict(
             Label.GENERATION_FAILURE, "fails_with_gold_context", Strength.INTERVENTION_NON_RECOVERY

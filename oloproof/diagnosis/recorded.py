@@ -64,6 +64,11 @@ def check_same_system(run: Run, system: System, stages: Sequence[str] = ("genera
             f"a variable that identity.env names has changed since {run.id}; set it back, or make a run with "
             "`oloproof run` and take that"
         )
+    if then.prepare != now.prepare:
+        raise ConfigurationError(
+            f"the prepare command, or a script that it runs, has changed since {run.id}; make a run with "
+            "`oloproof run` and take that"
+        )
     if "retrieve" in stages:
         for name in ("index_version", "depth"):
             if getattr(then, name) != getattr(now, name):

@@ -11,7 +11,7 @@ from oloproof.errors import ConfigurationError
 from oloproof.evaluation import Judging
 from oloproof.execution.driver import Driver
 from oloproof.execution.replay_steps import ReplaySteps
-from oloproof.execution.steps import StepsTo
+from oloproof.execution.steps import Steps, StepsTo
 from oloproof.identity.system import Reranker
 from oloproof.paired_runs import PairedRuns
 from oloproof.records import Execution, Judgment, missing
@@ -52,6 +52,17 @@ class Setting:
             system.token_budget if token_budget is None else token_budget,
             reranker,
         )
+
+    def name(self, run: Run) -> str:
+        """What differs from the run, as reports name it: `top-k 4, token-budget 80`."""
+        parts = []
+        if self.reranker is not None:
+            parts.append(f"reranker {self.reranker.object}")
+        if self.top_k != run.system.top_k:
+            parts.append(f"top-k {self.top_k}")
+        if self.token_budget != run.system.token_budget:
+            parts.append(f"token-budget {self.token_budget}")
+        return ", ".join(parts) or "unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,20 +161,27 @@ class Replaying:
             (each.case.id, self._case(steps, reranker, each))
             for each in recorded_cases(rows, self.runs, self.results)
         )
-        for case_id, replayed in self.driver.run(work):
-            error = replayed.execution.error
-            if reranker is not None and error is not None and error.stage == "rerank":
-                raise RerankerError(reranker, case_id, error.message)
+        for _, replayed in self.driver.run(work):
             self._done += 1
             self.progress(self._done)
             yield replayed
 
     def _case(self, steps: ReplaySteps, reranker: Reranker | None, each: RecordedCase) -> StepsTo[Replayed]:
-        execution = yield from steps.replay(each.case, each.execution, reranker, only_changed=True)
+        execution = yield from replayed_steps(steps, reranker, each)
         if execution is each.execution:
             return Replayed(each, execution, each.row.judgments, False)
         judgments = yield from self.judging.judge(each.case, execution)
         return Replayed(each, execution, judgments, True)
+
+
+def replayed_steps(steps: ReplaySteps, reranker: Reranker | None, each: RecordedCase) -> Steps:
+    """A case under the settings of the steps; its recorded execution where neither candidates nor context change.
+    Raises RerankerError."""
+    execution = yield from steps.replay(each.case, each.execution, reranker, only_changed=True)
+    error = execution.error
+    if reranker is not None and error is not None and error.stage == "rerank":
+        raise RerankerError(reranker, each.case.id, error.message)
+    return execution
 
 
 def _under(row: CaseRow, judged: dict[str, tuple[Judgment, ...]]) -> CaseRow:

@@ -113,13 +113,15 @@ class AppHost:
             found.append(each)
         return tuple(found)
 
+    def code_of(self, name: str, outlines: ParseCache | None = None) -> str:
+        """The fingerprint of the code that a function of the user's, `module:function`, reaches."""
+        return self._surroundings().code(name, {}, outlines).fingerprints.generate
+
     def reranker(self, name: str, outlines: ParseCache | None = None) -> Reranker:
         """The reranker `module:function` with the fingerprint of its code. Raises ConfigurationError when the name has
         another form."""
         try:
-            return Reranker(
-                function_path(name), self._surroundings().code(name, {}, outlines).fingerprints.generate
-            )
+            return Reranker(function_path(name), self.code_of(name, outlines))
         except ValueError as error:
             raise ConfigurationError(f"reranker: {error}") from None
 

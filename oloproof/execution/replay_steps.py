@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
+from oloproof.canonical import digest
 from oloproof.execution.steps import CaseSteps, StageCounts, StageFailed, Steps, StepsTo, Trace
 from oloproof.identity.system import Identities, Reranker
 from oloproof.records import Candidate, Case, Execution
@@ -14,7 +15,7 @@ from oloproof.store.results import Key, StoredRetrieval
 
 
 class ReplaySteps(CaseSteps):
-    """The ways to execute a case of a stored run again. The retriever is called by none of them."""
+    """The ways to execute a case of a stored run again. No retriever is called, but by `repeat_all`."""
 
     def under(self, top_k: int, token_budget: int | None) -> Self:
         """The same steps under other settings of the assembly, with counts of their own; what is known of files and
@@ -41,20 +42,48 @@ class ReplaySteps(CaseSteps):
         return execution
 
     def repeat(self, case: Case, recorded: Execution, salt: bytes) -> Steps:
-        """The control: generate once more on the recorded context. `salt` sets the result apart from the recorded one
-        and from that of other repeats, so it is in the store only when this very repeat was broken off."""
-        context = recorded.context
+        """The control: generate once more on the recorded context. `salt` sets what comes of it apart from what any
+        other repeat came to, so that the store holds it only when this very repeat was interrupted."""
+        trace = Trace()
+        return (
+            yield from self._again(case, recorded.candidates, recorded.kept, recorded.retrieval, salt, trace)
+        )
+
+    def repeat_all(self, case: Case, salt: bytes) -> Steps:
+        """The control that repeats the retrieval too."""
+        trace = Trace()
+        name = digest(self.identities.retrieval(case), salt)
+        try:
+            retrieval = yield from self._retrieve(case, name, trace)
+        except StageFailed as failure:
+            return self._execution(name, (), 0, None, trace, failure.error, retrieved=False)
+        candidates = retrieval.candidates
+        try:
+            kept, _ = yield from self._assemble(candidates, trace)
+        except StageFailed as failure:
+            return self._execution(
+                name, candidates, 0, None, trace, failure.error, retrieval=retrieval.key.id
+            )
+        return (yield from self._again(case, candidates, kept, retrieval.key.id, salt, trace))
+
+    def _again(
+        self,
+        case: Case,
+        candidates: tuple[Candidate, ...],
+        kept: int,
+        retrieval: bytes | None,
+        salt: bytes,
+        trace: Trace,
+    ) -> Steps:
+        context = candidates[:kept]
         identity = self.identities.given_execution(self.identities.generation(case, context) + salt)
         name = self.identities.given_execution(identity)
-        trace = Trace()
         try:
             generation = yield from self._generate(case, context, identity, trace)
         except StageFailed as failure:
-            return self._execution(name, recorded.candidates, recorded.kept, None, trace, failure.error)
+            return self._execution(name, candidates, kept, None, trace, failure.error, retrieval=retrieval)
         key = Key(name, generation.key.files)
-        execution = self._execution(
-            key.id, recorded.candidates, recorded.kept, generation, trace, retrieval=recorded.retrieval
-        )
+        execution = self._execution(key.id, candidates, kept, generation, trace, retrieval=retrieval)
         self._results.put_execution(execution, key, generation.key.id)
         return execution
 

@@ -62,6 +62,9 @@ CREATE TABLE run_case (
     log TEXT NOT NULL, attempts TEXT NOT NULL, retrieval BLOB, kept INTEGER NOT NULL,
     PRIMARY KEY (run, position)) WITHOUT ROWID;
 CREATE INDEX run_case_by_id ON run_case (run, case_id);
+CREATE TABLE unstable (
+    case_id TEXT NOT NULL, criterion TEXT NOT NULL, pair BLOB NOT NULL, differed INTEGER NOT NULL,
+    repeats INTEGER NOT NULL, PRIMARY KEY (case_id, criterion, pair)) WITHOUT ROWID;
 CREATE TABLE document (id TEXT PRIMARY KEY, kind TEXT NOT NULL, made REAL NOT NULL, record TEXT NOT NULL)
     WITHOUT ROWID;
 """

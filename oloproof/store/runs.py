@@ -145,6 +145,14 @@ class Runs:
         ).fetchall()
         return [from_json(Run, record) for (record,) in rows]
 
+    def diagnoses(self, run_id: str) -> Iterator[tuple[str, str]]:
+        """(id, record as JSON) of the diagnoses of a run, newest first."""
+        return self._database.read(
+            "SELECT id, record FROM document WHERE kind = 'diagnosis' AND json_extract(record, '$.run') = ? "
+            "ORDER BY made DESC, id",
+            (run_id,),
+        )
+
     # ------------------------------------------------------------------------------------- cases
 
     def rows(self, run_id: str, case_ids: Sequence[str] | None = None) -> Iterator[CaseRow]:

@@ -84,7 +84,7 @@ def test_a_diagnosis_and_a_comparison_are_found_by_a_prefix(project: Path, quick
 def test_latest_is_the_newest_run_and_never_a_child_run(project: Path, quick: Oloproof) -> None:
     newest, older = run_ids(project, quick)[:2]
     record = quick(*DIAGNOSE, "--json", cwd=project).record
-    children = [record["gold_run"], record["control_run"]]
+    children = [record["gold_run"], *record["control_runs"]]
     assert min(children) > newest  # made later than the run itself
     assert quick("inspect", "latest", "--json", cwd=project).record["run"]["id"] == newest
     assert quick("inspect", "latest~1", "--json", cwd=project).record["run"]["id"] == older

@@ -33,7 +33,7 @@ def diagnosis(*labels: Label) -> Diagnosis:
 
 
 def of(*cases: DiagnosedCase) -> Diagnosis:
-    return Diagnosis("run_1", "correct", "gold-context", "run_2", "run_3", cases)
+    return Diagnosis("run_1", "correct", "gold-context", "run_2", ("run_3",), cases)
 
 
 def names(found: Diagnosis) -> list[str]:
@@ -141,7 +141,7 @@ def test_cases_without_gold_context_are_counted_beside_the_selected() -> None:
 
 
 def test_a_diagnosis_of_nothing_names_no_child_runs() -> None:
-    text = diagnosis_text(Diagnosis("run_1", "correct", "gold-context", None, None, ()))
+    text = diagnosis_text(Diagnosis("run_1", "correct", "gold-context", None, (), ()))
     assert "Selected: 0 failed cases" in text
     assert "Child runs" not in text
 
