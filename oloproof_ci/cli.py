@@ -51,6 +51,13 @@ def _parser() -> argparse.ArgumentParser:
         help="policy file; may be repeated (default: release.yaml and compare.yaml beside the configuration)",
     )
     preview.add_argument(
+        "--policy-from",
+        choices=["base", "head"],
+        default="base",
+        help="whose versions of the policy files decide: the base's, so that a change cannot loosen its own gate (the "
+        "head's stands in for a file that the base does not have), or the head's, to try a policy (default: base)",
+    )
+    preview.add_argument(
         "--out",
         type=Path,
         metavar="DIR",

@@ -13,6 +13,7 @@ from oloproof_ci.sections.headline import headline, warnings_section
 from oloproof_ci.sections.metrics import metrics_section, slices_section
 from oloproof_ci.sections.provenance import provenance_section
 from oloproof_ci.sections.room import Room, everything, rooms
+from oloproof_ci.sections.suite import looser_section, suite_section
 
 #: GitHub refuses a comment above 65,536 characters; this leaves room for what is put around ours.
 MAX_BYTES = 60_000
@@ -24,8 +25,9 @@ def comment(report: Report, max_bytes: int = MAX_BYTES, notes: Sequence[str] = (
     """The comment, below `max_bytes` of UTF-8 whatever is in the report, as far as that leaves anything to say. `notes`
     are sentences in markdown on the whole of it, shown above the figures.
 
-    Order: gate and reason, warnings, decisions, metrics, new failures, errored cases, what else changed, implicated
-    factors, slices, provenance. What does not fit is counted instead, least telling first.
+    Order: gate and reason, warnings, decisions, what the pull request changes of its own test, metrics, new failures,
+    errored cases, what else changed, implicated factors, slices, provenance. What does not fit is counted instead,
+    least telling first.
     """
     text = ""
     for room in rooms():
@@ -47,6 +49,8 @@ def _comment(report: Report, room: Room, notes: Sequence[str]) -> str:
         alert("NOTE", notes) if notes else "",
         warnings_section(report, room),
         decisions_section(report, room),
+        looser_section(report, room),
+        suite_section(report, room),
         metrics_section(report, room),
         new_failures_section(report, room),
         errors_section(report, room),

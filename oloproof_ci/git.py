@@ -94,6 +94,23 @@ class Repository:
         )
         return sorted({path for path in listed.split("\0") if path})
 
+    def file_at(self, sha: str, path: Path) -> bytes | None:
+        """The content that a file, or what a link at its place leads to, has in a commit; None when there is none.
+        `path` starts at the root."""
+        name = path.as_posix()
+        if "\n" in name:
+            return None
+        found = subprocess.run(
+            ["git", "-C", str(self.root), "cat-file", "--batch", "--follow-symlinks"],
+            env=without_local_variables(os.environ),
+            input=os.fsencode(f"{sha}:{name}\n"),
+            capture_output=True,
+            check=False,
+        ).stdout
+        header, _, content = found.partition(b"\n")
+        kind = header.split(b" ")
+        return content.removesuffix(b"\n") if len(kind) == 3 and kind[1] == b"blob" else None
+
     def base(self, wanted: str | None, setting: str = "--base") -> Base:
         """The merge base of HEAD with `wanted`, or with the default branch when None. `setting` is what names it."""
         head = self.head()

@@ -39,7 +39,9 @@ from oloproof.workplace import (
     system_clock,
 )
 from oloproof_ci.findings import Recorded, describe_new_failures, find_errors, without_worktree
+from oloproof_ci.gate_policies import GatePolicies, PolicyFiles
 from oloproof_ci.git import Base, Repository
+from oloproof_ci.held_to import NOTHING, alone, held_to
 from oloproof_ci.lodging import Lodging, Lodgings, OwnLodgings
 from oloproof_ci.places import CheckoutPlace
 from oloproof_ci.report import REPORT_VERSION, Commit, CriterionFailures, Report, Side, Warning
@@ -75,7 +77,7 @@ class Preview:
         self,
         repository: Repository,
         project: Project,
-        policies: Sequence[Policy],
+        policies: PolicyFiles,
         watch: Watch,
         head: Commit | None = None,
         lodgings: Lodgings | None = None,
@@ -84,20 +86,22 @@ class Preview:
         self._lodgings = lodgings or OwnLodgings()
         self._repository = repository
         self._project = project
-        self._policies = policies
+        self._policy_files = policies
         self._watch = watch
         self._head = head
         self._dirty = False
+        self._held_to = NOTHING
 
     def report(self, base: Base) -> Report:
         """Measure both sides. Raises ConfigurationError when the head cannot be measured as it is written; a base
         that cannot be measured is an outcome of its own."""
+        policies = self._policy_files.against(self._repository, base)
         self._dirty = self._repository.is_dirty()
         project = self._project
         inside = self._repository.inside(project.root)
         lodging = self._lodgings.of(project)
         with _lodged(project, lodging) as host, self._repository.worktree(base.sha) as tree:
-            facts, name = self._checked(host)
+            facts, name = self._checked(host, policies.head)
             place = CheckoutPlace(self._repository.root, tree)
             with (
                 _base_host(tree / inside / project.path.name, place, self._lodgings, host) as (
@@ -107,27 +111,29 @@ class Preview:
                 opened_store(self._lodgings.store(project)) as store,
             ):
                 suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
-                return self._measure(suite, host, base, base_host, problem, store)
+                return self._measure(suite, host, base, base_host, problem, store, policies, tree)
 
     def report_alone(self) -> Report:
         """Measure the head and compare it with nothing: what a branch's own run is for."""
         self._dirty = self._repository.is_dirty()
         project = self._project
         with _lodged(project, self._lodgings.of(project)) as host:
-            facts, name = self._checked(host)
+            policies = self._policy_files.here()
+            facts, name = self._checked(host, policies)
             with opened_store(self._lodgings.store(project)) as store:
                 suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
                 run = evaluate(suite, host, store, self._watch("head"))
-                gate = decide_run(run, self._policies, lambda: store.runs.rows(run.id))
+                self._held_to = alone(policies)
+                gate = decide_run(run, policies, lambda: store.runs.rows(run.id))
                 head = Measured(host, run)
                 return self._report(store, suite, head, None, None, gate, None, (), _warnings(run, None))
 
-    def _checked(self, host: AppHost) -> tuple[CaseFileFacts, str]:
+    def _checked(self, host: AppHost, policies: Sequence[Policy]) -> tuple[CaseFileFacts, str]:
         """The case file's facts and the system's name, once everything that can be checked beforehand was."""
         project = self._project
         facts, name = scan_suite(project), host.check()
         records = evaluator_records(project.config.evaluators)
-        check_policies(self._policies, records, project.config.slices, ("run", "pair"))
+        check_policies(policies, records, project.config.slices, ("run", "pair"))
         return facts, name
 
     def _measure(
@@ -138,12 +144,15 @@ class Preview:
         base_host: AppHost | None,
         base_problem: Baseline | None,
         store: Store,
+        policies: GatePolicies,
+        tree: Path,
     ) -> Report:
         baseline = base_problem or self._evaluate_base(suite, base_host, base, store, host)
         run = evaluate(suite, host, store, self._watch("head"))
         head = Measured(host, run)
+        self._held_to = held_to(policies, run, suite, self._project, base_host, tree, store)
         if baseline.measured is None:
-            gate = self._gate_without_base(run, store, baseline)
+            gate = self._held_to.gate(self._gate_without_base(run, store, baseline))
             return self._report(store, suite, head, base, None, gate, None, (), _warnings(run, None))
         return self._compared(suite, head, base, baseline.measured, store)
 
@@ -160,7 +169,7 @@ class Preview:
         return Baseline(Measured(host, run))
 
     def _gate_without_base(self, run: Run, store: Store, baseline: Baseline) -> Gate:
-        gate = decide_run(run, self._policies, lambda: store.runs.rows(run.id))
+        gate = decide_run(run, self._held_to.policies, lambda: store.runs.rows(run.id))
         if baseline.reason == "baseline_absent":
             return at_least_warn(gate, baseline.reason, baseline.detail)
         return unfinished(baseline.reason, baseline.detail, gate.decisions)
@@ -170,7 +179,9 @@ class Preview:
     def _compared(self, suite: Suite, head: Measured, base: Base, baseline: Measured, store: Store) -> Report:
         rows = store.runs.rows
         pairs = PairedRuns(head.run, baseline.run, rows(head.run.id), rows(baseline.run.id))
-        comparison = pairs.comparison(self._policies[0].config.confidence_level if self._policies else 0.95)
+        comparison = pairs.comparison(
+            self._held_to.policies[0].config.confidence_level if self._held_to.policies else 0.95
+        )
         lines = self._lines(suite, comparison)
         found = [
             self._failures(flips, head, baseline, store, lines)
@@ -178,15 +189,16 @@ class Preview:
             if (flips := comparison.flips_of(name)) is not None
         ]
         unstable = {f.criterion: sum(case.unstable for case in f.new_failures) for f in found}
-        gate = decide_comparison(
+        decided = decide_comparison(
             comparison,
             head.run,
             baseline.run,
-            self._policies,
+            self._held_to.policies,
             pairs.comparison,
             rows=lambda: store.runs.rows(head.run.id),
             unstable=unstable,
         )
+        gate = self._held_to.gate(decided)
         record = {"comparison": to_json(comparison), "gate": to_json(gate)}
         store.runs.put_document(
             _comparison_id(comparison, gate), "comparison", system_clock().seconds(), record
@@ -199,7 +211,7 @@ class Preview:
         first that judges the answer."""
         named = [
             rule.metric
-            for p in self._policies
+            for p in self._held_to.policies
             for rule in p.config.rules
             if isinstance(rule, NewFailuresRule)
         ]
@@ -281,7 +293,7 @@ class Preview:
             project=suite.project,
             config=suite.config,
             dataset=suite.facts.shown,
-            policies=tuple(str(policy.path) for policy in self._policies),
+            policies=self._held_to.files,
             gate=gate if base is None else replace(gate, detail=without_worktree(gate.detail, base.sha)),
             head=_side(head.run, self._head or Commit("work tree", self._repository.head()), self._dirty),
             base_commit=None if base is None else Commit(base.ref, base.sha),
@@ -292,7 +304,9 @@ class Preview:
             comparison=comparison,
             failures=failures,
             errors=errors,
-            warnings=warnings,
+            warnings=(*self._held_to.warnings, *warnings),
+            suite=self._held_to.changes,
+            loosened=self._held_to.loosened,
         )
 
 

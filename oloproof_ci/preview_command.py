@@ -14,10 +14,11 @@ from oloproof.jsonform import to_json
 from oloproof.settings.project import load_project
 from oloproof.store.database import FOLDER
 from oloproof_ci.comment import comment
+from oloproof_ci.gate_policies import PolicyFiles
 from oloproof_ci.git import Repository
 from oloproof_ci.preview import Preview
 from oloproof_ci.report_files import COMMENT, REPORT, discard, write
-from oloproof_ci.suites import find_config, load_policies
+from oloproof_ci.suites import find_config
 from oloproof_ci.watching import PrintedProgress
 
 
@@ -29,7 +30,7 @@ def command(given: argparse.Namespace) -> int:
     discard(out)
     project = load_project(config)
     repository = Repository(project.root)
-    policies = load_policies(given.policy, config.parent)
+    policies = PolicyFiles.of(given.policy, config.parent, given.policy_from)
     watch = PrintedProgress()
     try:
         report = Preview(repository, project, policies, watch).report(repository.base(given.base))

@@ -13,6 +13,7 @@ from oloproof.decisions.records import Gate
 from oloproof.diagnosis.factors import Factor
 from oloproof.diagnosis.labels import Label, Outcome, Strength
 from oloproof.identity.system import System
+from oloproof.pairing import EvaluatorChange, RenamedCase
 from oloproof.records import Metric
 from oloproof.run_records import CacheCounts
 
@@ -144,16 +145,64 @@ class Warning:
 
 
 @dataclass(frozen=True)
+class PolicyFile:
+    """A policy file whose rules were decided, as the user named it, and whose version it was: the base's, the head's,
+    or that of a file outside the repository, which no pull request can change."""
+
+    path: str
+    version: Literal["base", "head", "outside"]
+
+
+@dataclass(frozen=True)
+class EditedCase:
+    """A case with other contents than in the base: at which places (dotted paths such as expected.answer, the most
+    telling first), and what stood and stands at the first of them (None: nothing). Of very many edited cases only the
+    first say that. `line` is the case's line in the head's case file."""
+
+    case_id: str
+    places: tuple[str, ...]
+    before: str | None
+    after: str | None
+    line: int
+
+
+@dataclass(frozen=True)
+class SuiteChanges:
+    """What the head changes of the base's suite: its cases, held against the base's own case file, and its evaluators.
+    `problem` says why the cases could not be held against each other; then none is named."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    renamed: tuple[RenamedCase, ...] = ()
+    edited: tuple[EditedCase, ...] = ()
+    evaluators: tuple[EvaluatorChange, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Loosening:
+    """One way in which the head asks less of itself than the base: in which file, of what (a rule, a setting, a case),
+    and what stood and stands there (empty: nothing)."""
+
+    file: str
+    what: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
 class Report:
     """One pull request, measured. `base` and `comparison` are None when there is no baseline; `gate.reason` then says
     why, and `base_commit` which commit it would have been: None when a run was meant to stand alone. `policies` are
-    the files whose rules were decided, `dataset` the head's case file, both as the user named them."""
+    the files whose rules were decided, `dataset` the head's case file, both as the user named them. `suite` is None
+    when the base has no suite to compare with; `loosened` holds every way in which this pull request loosens what the
+    base asks."""
 
     version: int
     project: str
     config: str
     dataset: str
-    policies: tuple[str, ...]
+    policies: tuple[PolicyFile, ...]
     gate: Gate
     head: Side
     base_commit: Commit | None
@@ -163,3 +212,5 @@ class Report:
     failures: tuple[CriterionFailures, ...]
     errors: Errors
     warnings: tuple[Warning, ...]
+    suite: SuiteChanges | None = None
+    loosened: tuple[Loosening, ...] = ()

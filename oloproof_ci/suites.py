@@ -1,14 +1,11 @@
-"""Where a repository's suites are: their configurations, and the policies beside them."""
+"""Where a repository's suites are."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from oloproof.errors import ConfigurationError
-from oloproof.settings.policy import Policy, load_policy
-from oloproof.workplace import COMPARE_POLICY, RELEASE_POLICY
 from oloproof_ci.git import Repository
 
 CONFIG = "oloproof.yaml"
@@ -28,11 +25,3 @@ def find_config(folder: Path, setting: str = "--config PATH") -> Path:
     raise ConfigurationError(
         f"{root}: there are several {CONFIG} ({', '.join(found[:5])}); name one with {setting}"
     )
-
-
-def load_policies(given: Sequence[Path] | None, folder: Path) -> list[Policy]:
-    """The policies named, or those that stand beside the configuration in `folder`."""
-    if given:
-        return [load_policy(path) for path in given]
-    paths = [folder / RELEASE_POLICY, folder / COMPARE_POLICY]
-    return [load_policy(path) for path in paths if path.exists()]

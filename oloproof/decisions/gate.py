@@ -21,6 +21,9 @@ _EXIT_BY_CAUSE = (
     (RuleState.INSUFFICIENT_EVIDENCE, EXIT_INSUFFICIENT_EVIDENCE),
 )
 
+#: The exit codes of a gate, the most telling first.
+_EXITS = (EXIT_UNFINISHED, *(code for _, code in _EXIT_BY_CAUSE), EXIT_OK)
+
 
 def gate_of(decided: Sequence[tuple[Policy, Sequence[Decision]]]) -> Gate:
     """The gate over one or several policies, each with the decisions of its rules that applied."""
@@ -38,6 +41,21 @@ def gate_of(decided: Sequence[tuple[Policy, Sequence[Decision]]]) -> Gate:
         if state in blocking:
             return Gate(GateState.BLOCK, code, everything)
     return Gate(GateState.WARN if warning else GateState.ALLOW, EXIT_OK, everything)
+
+
+def also(gate: Gate, more: Sequence[tuple[Policy, Decision]]) -> Gate:
+    """The gate with further decisions, each under the policy that it is made for."""
+    if not more:
+        return gate
+    rest = gate_of([(policy, [decision]) for policy, decision in more])
+    both = (gate, rest)
+    return Gate(
+        state=max((each.state for each in both), key=list(GateState).index),
+        exit_code=min((each.exit_code for each in both), key=_EXITS.index),
+        decisions=(*gate.decisions, *rest.decisions),
+        reason=None if gate.reason == "no_policy" else gate.reason,
+        detail=gate.detail,
+    )
 
 
 def unfinished(reason: str, detail: str, decisions: Sequence[Decision] = ()) -> Gate:

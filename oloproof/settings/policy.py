@@ -14,7 +14,7 @@ from oloproof.settings.fields import ListOf, Settings, Share, Text, Version
 from oloproof.settings.rules import AnyRule, DifferenceMethod, DifferenceRule
 from oloproof.settings.validation import validate
 from oloproof.settings.wording import capped, hint
-from oloproof.settings.yamlfile import KeyPath, SourceLines, load_yaml
+from oloproof.settings.yamlfile import KeyPath, LoadedYaml, SourceLines, load_yaml
 
 #: The states of a rule that may block or warn; PASS does neither.
 OpenState = Literal["FAIL", "INSUFFICIENT_EVIDENCE", "MANUAL_REVIEW"]
@@ -65,7 +65,11 @@ class Policy:
 
 def load_policy(path: Path) -> Policy:
     """Read a policy file. Raises ConfigurationError with every problem, file and line."""
-    loaded = load_yaml(path)
+    return checked_policy(path, load_yaml(path))
+
+
+def checked_policy(path: Path, loaded: LoadedYaml) -> Policy:
+    """The policy that a file's content is; `path` is what it is called. Raises as `load_policy` does."""
     config = validate(PolicyConfig, loaded)
     problems = [loaded.lines.problem(*found) for found in _contradictions(config, loaded.lines)]
     if problems:

@@ -77,8 +77,14 @@ def dotted(path: KeyPath) -> str:
 
 def load_yaml(path: Path) -> LoadedYaml:
     """Read a YAML file. Raises ConfigurationError that names the file as given, and the line."""
-    shown = str(path)
-    text = _decode(_read(path, shown), shown)
+    return parse_yaml(_read(path, str(path)), str(path))
+
+
+def parse_yaml(content: bytes, shown: str) -> LoadedYaml:
+    """Read the content of a YAML file that messages call `shown`. Raises as `load_yaml` does."""
+    if len(content) > _MAX_BYTES:
+        raise ConfigurationError(f"{shown}: larger than {_MAX_BYTES:,} bytes, too large for a configuration")
+    text = _decode(content, shown)
     root = _compose(text, shown)
     if root is None or (isinstance(root, yaml.ScalarNode) and root.value == "" and not root.style):
         raise ConfigurationError(f"{shown}: the file is empty; write at least `version: 1`")
@@ -94,7 +100,7 @@ def load_yaml(path: Path) -> LoadedYaml:
 def _read(path: Path, shown: str) -> bytes:
     try:
         with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
+            return file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         raise ConfigurationError(f"{shown}: no such file") from None
     except IsADirectoryError:
@@ -102,9 +108,6 @@ def _read(path: Path, shown: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigurationError(f"{shown}: cannot be read: {reason}") from None
-    if len(data) > _MAX_BYTES:
-        raise ConfigurationError(f"{shown}: larger than {_MAX_BYTES:,} bytes, too large for a configuration")
-    return data
 
 
 def _decode(data: bytes, shown: str) -> str:

@@ -9,10 +9,11 @@ from oloproof.errors import EXIT_UNFINISHED, ConfigurationError, OloproofError
 from oloproof.settings.project import load_project
 from oloproof_ci.action.checkout import Sides
 from oloproof_ci.action.inputs import Inputs
+from oloproof_ci.gate_policies import PolicyFiles
 from oloproof_ci.git import Repository
 from oloproof_ci.outcome import Failure, SuiteOutcome
 from oloproof_ci.preview import Preview
-from oloproof_ci.suites import CONFIG, find_config, load_policies
+from oloproof_ci.suites import CONFIG, find_config
 from oloproof_ci.watching import PrintedProgress
 
 
@@ -44,7 +45,8 @@ def _evaluate(repository: Repository, sides: Sides, inputs: Inputs, config: Path
     watch = PrintedProgress()
     try:
         project = load_project(config)
-        policies = load_policies([Path(name) for name in inputs.policy], config.parent)
+        named = [Path(name) for name in inputs.policy]
+        policies = PolicyFiles.of(named, config.parent, inputs.policy_from)
         preview = Preview(repository, project, policies, watch, sides.head)
         report = preview.report_alone() if sides.base is None else preview.report(sides.base)
     except Exception as error:  # noqa: BLE001 - whatever it is, the pull request must be told

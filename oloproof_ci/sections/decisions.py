@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oloproof.decisions.records import Decision, Gate, RuleState
+from oloproof_ci.adapting import SUITE_CHANGE
 from oloproof_ci.markdown import code, table
 from oloproof_ci.report import Report
 from oloproof_ci.sections.figures import (
@@ -15,6 +16,7 @@ from oloproof_ci.sections.figures import (
     is_rate,
 )
 from oloproof_ci.sections.room import Room
+from oloproof_ci.sections.suite import counts_text
 from oloproof_ci.sections.words import counted, named, rule_reason, words
 
 #: Kinds of rules that read a difference between two runs.
@@ -78,6 +80,8 @@ def found_text(decision: Decision, report: Report) -> str:
 
 def _counts_text(kind: str, counts: dict[str, int]) -> str:
     """`3 of 13 pairs, 0 unstable`, `0 of 13 cases`, or nothing, with what is missing."""
+    if kind == SUITE_CHANGE:
+        return counts_text(tuple(counts.items()))
     missing = f", {counts['missing']} missing" if counts.get("missing") else ""
     if kind == "new_failures" and "new_failures" in counts:
         pairs = counted(counts.get("paired", 0), "pair")
@@ -89,6 +93,8 @@ def _counts_text(kind: str, counts: dict[str, int]) -> str:
 
 def _asks(decision: Decision, report: Report) -> str:
     asks, metric = asked(decision, report), named(decision.metric)
+    if decision.kind == SUITE_CHANGE:
+        return asks
     return f"{asks} of {metric}" if decision.kind in COUNTING_KINDS else f"{metric} {asks}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from oloproof.decisions.records import Decision, Gate, GateState, RuleState
+from oloproof_ci.adapting import SUITE_CHANGE
 from oloproof_ci.markdown import alert, fenced, prose, shortened
 from oloproof_ci.report import Report
 from oloproof_ci.sections.decisions import COUNTING_KINDS, PAIR_KINDS, asked, found_text, worst_first
@@ -73,6 +74,7 @@ def _why(report: Report) -> str:
         sentences.append(_all_pass(gate))
     if gate.reason is not None and not ruled:
         sentences += _rules_besides(report)
+    sentences += _loosened_sentence(report)
     sentences += _errors_sentence(report)
     sentences += _flips_sentence(report, decisive)
     sentences += _implicated(report)
@@ -83,6 +85,12 @@ def _rule_sentence(decision: Decision, report: Report) -> str:
     """Why one rule did not pass: bold, what is the matter; then what the rule asks for."""
     rule, metric = f"rule {named(decision.rule)}", named(decision.metric)
     found, asks, base = found_text(decision, report), asked(decision, report), base_name(report)
+    if decision.kind == SUITE_CHANGE:
+        return f"**A person has to look at this**: the policy asks for it, with {found} here."
+    if decision.reason == "no_observations" and all(
+        m.criterion != decision.metric for m in report.head.metrics
+    ):
+        return f"**Nothing yields {metric} here**, which {rule} of {base} reads, so it cannot be decided."
     if decision.reason == "no_observations":
         missing = (decision.counts or {}).get("missing", 0)
         rest = f"; {counted(missing, 'result')} missing" if missing else ""
@@ -183,6 +191,13 @@ def _rules_besides(report: Report) -> list[str]:
         return ["No policy decides either."]
     passed = sum(d.state is RuleState.PASS for d in gate.decisions)
     return [f"The rules on this run alone decide: {passed} of {len(gate.decisions)} pass."]
+
+
+def _loosened_sentence(report: Report) -> list[str]:
+    """That the pull request loosens its own test, in bold."""
+    count = len(report.loosened)
+    where = "in one place" if count == 1 else f"in {count} places"
+    return [f"**This asks less than {base_name(report)} {where}**, listed below."] if count else []
 
 
 def _errors_sentence(report: Report) -> list[str]:

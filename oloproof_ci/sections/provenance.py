@@ -36,9 +36,19 @@ def _commits(report: Report) -> str:
 
 
 def _suite(report: Report, room: Room) -> str:
-    policies = listed(report.policies, min(room.names, 6)) if report.policies else "none"
     cases = counted(report.head.cases, "case")
-    return f"suite {named(report.config)} on {named(report.dataset)}, {cases} · policies {policies}"
+    return f"suite {named(report.config)} on {named(report.dataset)}, {cases} · policies {_policies(report, room)}"
+
+
+def _policies(report: Report, room: Room) -> str:
+    """The policy files, and whose version of each decided."""
+    whose = {"base": f"as on {base_name(report)}", "head": "as here", "outside": "outside the repository"}
+    said = []
+    for version, where in whose.items():
+        paths = [file.path for file in report.policies if file.version == version]
+        if paths:
+            said.append(f"{listed(paths, min(room.names, 6))} {where}")
+    return ", ".join(said) or "none"
 
 
 def _work(name: str, side: Side) -> str:

@@ -24,6 +24,9 @@ class Room:
     factors: int = 5
     metrics: int = 40
     rules: int = 40
+    loosened: int = 30
+    edits: int = 20
+    evaluators: int = 20
     warnings: int = 12
     error: int = 15
 
@@ -41,6 +44,9 @@ def everything() -> Room:
         factors=20,
         metrics=200,
         rules=200,
+        loosened=many,
+        edits=many,
+        evaluators=200,
         warnings=100,
         error=100,
     )
@@ -55,6 +61,7 @@ def rooms() -> tuple[Room, ...]:
     no_answers = replace(no_slices, answers=False)
     no_ids = replace(no_answers, hidden_names=0)
     fewer = [replace(no_ids, failures=rows, errored=rows, names=min(rows, 5)) for rows in (15, 8, 3)]
-    few = replace(fewer[-1], failures=0, errored=0, criteria=4, factors=2, metrics=20, warnings=5)
+    few = replace(fewer[-1], failures=0, errored=0, criteria=4, factors=2, metrics=20, warnings=5, edits=5)
     least = replace(few, names=1, criteria=2, factors=1, metrics=6, rules=8, warnings=2, error=5)
+    least = replace(least, loosened=5, edits=0, evaluators=3)
     return whole, no_slices, no_answers, no_ids, *fewer, few, least

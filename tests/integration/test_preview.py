@@ -483,10 +483,10 @@ def test_only_the_rules_on_pairs_are_said_to_be_undecided_without_a_base(support
     configuration = support.root / "oloproof.yaml"
     text = configuration.read_text(encoding="utf-8")
     configuration.unlink()
+    (support.root / "release.yaml").unlink()
     support.commit("No configuration")
     support.branch("add-evaluation")
     configuration.write_text(text, encoding="utf-8")
-    (support.root / "release.yaml").unlink()
     support.commit()
     done = support.preview()
     assert done.returncode == 0, done.stderr

@@ -32,6 +32,7 @@ from oloproof_ci.report import (
     Evidence,
     NewFailure,
     Place,
+    PolicyFile,
     Report,
     Side,
     Warning,
@@ -255,7 +256,7 @@ def blocked_report(**changes) -> Report:
         project="support-rag",
         config="oloproof.yaml",
         dataset="data/support.jsonl",
-        policies=("release.yaml", "compare.yaml"),
+        policies=(PolicyFile("release.yaml", "base"), PolicyFile("compare.yaml", "base")),
         gate=BLOCKED,
         head=side(),
         base_commit=Commit(base_side().ref, base_side().sha),
@@ -442,7 +443,8 @@ OUTCOMES = {
         head=side(errored=1),
     ),
     "baseline absent, only pair rules": alone_report(
-        gate=Gate(GateState.WARN, 0, (), "baseline_absent", "no configuration"), policies=("compare.yaml",)
+        gate=Gate(GateState.WARN, 0, (), "baseline_absent", "no configuration"),
+        policies=(PolicyFile("compare.yaml", "head"),),
     ),
     "identical": calm_report(comparison=comparison(identical=True)),
     "no gold": blocked_report(failures=(failures(NO_GOLD, diagnosed=0, diagnosis=None, factors=()),)),
@@ -818,8 +820,8 @@ def test_the_small_print_tells_commits_work_and_ids() -> None:
     assert sorted(parts, key=text.index) == parts
     assert "`9f8e7d6` (work tree) + uncommitted changes against `a1b2c3d` (main)" in text
     assert (
-        "suite `oloproof.yaml` on `data/support.jsonl`, 13 cases · policies `release.yaml`, `compare.yaml`"
-        in text
+        "suite `oloproof.yaml` on `data/support.jsonl`, 13 cases · policies `release.yaml`, `compare.yaml` "
+        "as on `main`" in text
     )
     assert (
         "here: retrieve 0 hit/13 miss, generate 7 hit/6 miss · 19 calls made, 7 avoided · 3.2 s in the stages"
@@ -996,7 +998,7 @@ def huge(text: str, count: int) -> Report:
     row = PairedSliceRow("metadata.topic", "v", 5, tuple(paired(f"m{n}", 0.5, 0.4) for n in range(8)))
     report = blocked_report(
         gate=Gate(GateState.BLOCK, 5, (NOT_WORSE_OPEN,) * count, "baseline_failed", "line\n" * count),
-        policies=("p",) * count,
+        policies=(PolicyFile("p", "base"),) * count,
         warnings=(Warning("w", "w"),) * count,
         failures=(each,) * min(count, 40),
         errors=errors(*[errored_case("e")] * min(count, 20), total=count),
