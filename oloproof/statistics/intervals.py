@@ -50,7 +50,7 @@ def clopper_pearson(passed: int, observed: int, missing: int = 0, confidence: fl
     if not 0 <= passed <= observed:
         raise ValueError(f"passed must be between 0 and observed, got {passed} of {observed}")
     total = _total_cases(observed, missing)
-    tail = _alpha(confidence) / 2
+    tail = alpha_of(confidence) / 2
     lower = _clopper_pearson_lower(passed, total, tail)
     upper = 1.0 - _clopper_pearson_lower(observed - passed, total, tail)
     return Interval(lower, upper, confidence, "clopper_pearson")
@@ -152,7 +152,7 @@ def _betting(
 ) -> Interval:
     import numpy as np
 
-    threshold = math.log(2.0 / _alpha(confidence))
+    threshold = math.log(2.0 / alpha_of(confidence))
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
         raise ValueError(f"the range must be finite and not empty, got [{lower}, {upper}]")
     numbers = np.asarray(values, dtype=np.float64)
@@ -262,7 +262,8 @@ def _block_means(sample: _Sample) -> _Sample:
 # ------------------------------------------------------------------------------------------ what both check
 
 
-def _alpha(confidence: float) -> float:
+def alpha_of(confidence: float) -> float:
+    """How often an interval of a confidence may miss. Raises ValueError when the confidence is none."""
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must be strictly between 0 and 1, got {confidence}")
     return 1.0 - confidence
