@@ -109,7 +109,7 @@ def betting(_: Path) -> tuple[float, float]:
     """The betting interval of distinct scores; and the wealth of all its bets at a single mean."""
     import numpy as np
 
-    from oloproof.statistics.intervals import bounded_mean_betting
+    from oloproof.statistics.betting import bounded_mean_betting
 
     values = np.random.default_rng(1).random(BETTING_VALUES)
     bets = np.arange(1, 21) / 21

@@ -205,7 +205,7 @@ class _Criterion:
 
     def metric(self, confidence: float, members: Numbers | None = None, min_support: int = 1) -> PairedMetric:
         """The metric over all pairs, or those with the numbers `members`."""
-        from oloproof.statistics.intervals import paired_difference_betting
+        from oloproof.statistics.betting import paired_difference_betting
 
         observed, missing, excluded = self._counted(members)
         candidate, baseline = self._candidate[observed], self._baseline[observed]

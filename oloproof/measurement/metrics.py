@@ -55,7 +55,8 @@ class MetricSum:
 
 def interval_of(values: Sequence[float], missing: int, binary: bool, confidence: float) -> Interval:
     """The interval of a rate (Clopper-Pearson) or of a mean of scores in [0, 1] (betting)."""
-    from oloproof.statistics.intervals import bounded_mean_betting, clopper_pearson
+    from oloproof.statistics.betting import bounded_mean_betting
+    from oloproof.statistics.binomial import clopper_pearson
 
     if binary:
         return clopper_pearson(round(math.fsum(values)), len(values), missing, confidence)

@@ -21,7 +21,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from oloproof.records import Interval
-from oloproof.statistics.intervals import alpha_of, clopper_pearson
+from oloproof.statistics.binomial import clopper_pearson
+from oloproof.statistics.roots import alpha_of
 
 if TYPE_CHECKING:
     import numpy as np

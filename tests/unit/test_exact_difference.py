@@ -11,13 +11,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import betaincinv, gammaln
 
+from oloproof.statistics.betting import paired_difference_betting
+from oloproof.statistics.binomial import clopper_pearson
 from oloproof.statistics.exact_difference import (
     MOST_PAIRS,
     exact_p_above,
     exact_p_below,
     exact_paired_difference,
 )
-from oloproof.statistics.intervals import clopper_pearson, paired_difference_betting
 
 Floats = NDArray[np.float64]
 

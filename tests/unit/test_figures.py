@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oloproof.records import Interval
+from oloproof.statistics.betting import bounded_mean_betting, paired_difference_betting
+from oloproof.statistics.binomial import clopper_pearson
 from oloproof.statistics.figures import (
     percent,
     percent_interval,
@@ -22,7 +24,6 @@ from oloproof.statistics.figures import (
     signed_score,
     signed_score_interval,
 )
-from oloproof.statistics.intervals import bounded_mean_betting, clopper_pearson, paired_difference_betting
 
 units = st.floats(0, 1)
 differences = st.floats(-1, 1)

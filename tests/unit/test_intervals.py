@@ -16,7 +16,17 @@ from hypothesis import strategies as st
 from scipy.special import comb
 
 from oloproof.records import Interval
-from oloproof.statistics.intervals import bounded_mean_betting, clopper_pearson, paired_difference_betting
+from oloproof.statistics.betting import (
+    betting_p_above,
+    betting_p_below,
+    bounded_mean_betting,
+    paired_difference_betting,
+)
+from oloproof.statistics.binomial import (
+    clopper_pearson,
+    clopper_pearson_p_above,
+    clopper_pearson_p_below,
+)
 
 # A copy of the vectors made by a separate 40-digit program.
 VECTORS = json.loads((Path(__file__).parents[1] / "data" / "intervals.json").read_text())
@@ -269,12 +279,57 @@ def test_counts_that_do_not_fit_together_are_refused() -> None:
         bounded_mean_betting(np.zeros((2, 2)))
 
 
+# ------------------------------------------------------------------------------------------------ p-values
+
+
+@given(samples, missing_counts, st.floats(0.001, 0.999))
+def test_a_p_value_is_the_alpha_at_which_the_interval_leaves_the_bound(
+    values: list[float], missing: int, bound: float
+) -> None:
+    above, below = betting_p_above(values, missing, bound), betting_p_below(values, missing, bound)
+    assert max(above, below) == 1.0
+    if 1e-9 < above < 0.99:
+        assert bounded_mean_betting(values, missing, 1 - above * 0.99).lower <= bound
+        assert bounded_mean_betting(values, missing, 1 - above * 1.01).lower >= bound
+    if 1e-9 < below < 0.99:
+        assert bounded_mean_betting(values, missing, 1 - below * 0.99).upper >= bound
+        assert bounded_mean_betting(values, missing, 1 - below * 1.01).upper <= bound
+
+
+@given(
+    st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+    missing_counts,
+    st.floats(0.001, 0.999),
+)
+def test_a_p_value_of_a_rate_is_the_alpha_at_which_the_interval_leaves_the_bound(
+    counts: tuple[int, int], missing: int, bound: float
+) -> None:
+    above = clopper_pearson_p_above(*counts, missing, bound)
+    below = clopper_pearson_p_below(*counts, missing, bound)
+    assert max(above, below) == 1.0
+    if 1e-9 < above < 0.99:
+        assert clopper_pearson(*counts, missing, 1 - above * 0.99).lower <= bound
+        assert clopper_pearson(*counts, missing, 1 - above * 1.01).lower >= bound
+    if 1e-9 < below < 0.99:
+        assert clopper_pearson(*counts, missing, 1 - below * 0.99).upper >= bound
+        assert clopper_pearson(*counts, missing, 1 - below * 1.01).upper <= bound
+
+
+def test_at_the_ends_of_the_scale_p_values_are_exact() -> None:
+    assert clopper_pearson_p_above(1, 5, 0, 0.0) == betting_p_above([0, 1.0], 0, 0.0) == 0.0
+    assert clopper_pearson_p_above(0, 5, 2, 0.0) == betting_p_above([0.0], 3, 0.0) == 1.0
+    assert clopper_pearson_p_below(4, 5, 0, 1.0) == betting_p_below([0.5], 0, 1.0) == 0.0
+    assert clopper_pearson_p_below(5, 5, 1, 1.0) == betting_p_below([1.0], 1, 1.0) == 1.0
+    assert betting_p_below([-1.0, 0.0], 0, 1.0, -1.0, 1.0) == 0.0
+
+
 # --------------------------------------------------------------------------------------------------- speed
 
 
 def test_importing_the_module_loads_neither_numpy_nor_scipy() -> None:
     program = (
-        "import sys, oloproof.statistics.intervals, oloproof.statistics.figures\n"
+        "import sys, oloproof.statistics.betting, oloproof.statistics.exact_difference\n"
+        "import oloproof.statistics.binomial, oloproof.statistics.figures\n"
         "sys.exit(bool({'numpy', 'scipy'} & sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

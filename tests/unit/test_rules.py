@@ -20,7 +20,7 @@ from oloproof.run_records import CacheCounts, CaseRow, EvaluatorRecord, Run, Tal
 from oloproof.settings.policy import Policy, PolicyConfig
 from oloproof.settings.rules import MinRule, NewFailuresRule, NonInferiorityRule, ObservedCountRule
 from oloproof.settings.yamlfile import SourceLines
-from oloproof.statistics.intervals import clopper_pearson
+from oloproof.statistics.binomial import clopper_pearson
 
 PASS, FAIL, OPEN = RuleState.PASS, RuleState.FAIL, RuleState.INSUFFICIENT_EVIDENCE
 REVIEW = RuleState.MANUAL_REVIEW
