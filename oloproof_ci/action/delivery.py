@@ -84,6 +84,10 @@ class Delivery:
             self._runner.say(
                 "The pull request has a newer head by now, so its comment is left to the run on that."
             )
+        elif posted.outcome == "unchecked":
+            self._runner.say(
+                "The comment was written; whether another job changed it since could not be seen."
+            )
         elif posted.outcome == "superseded":
             self._runner.say("A newer run has written the comment already.")
         if posted.url:

@@ -158,6 +158,8 @@ def _telling() -> Iterator[None]:
 
 
 def _comment(found: IssueComment) -> Comment:
+    if not isinstance(found.id, int):  # PyGithub makes a comment of any page, with nothing in it
+        raise TypeError("no comment")
     author = found.user.login if found.user else ""
     return Comment(found.id, author, found.body or "", found.html_url or "")
 

