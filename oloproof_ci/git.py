@@ -6,13 +6,13 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from oloproof.errors import ConfigurationError
-from oloproof.execution.checkouts import trusting
+from oloproof.execution.checkouts import git_settings
 from oloproof.worker.account import Account
 
 
@@ -30,12 +30,17 @@ class GitAccess:
 
     A repository's own configuration and attributes can make git start programs. Where a pull request's code can write
     to them, git has to run as that code does, and without our secrets. `tenant` is the user that the code runs as,
-    to whom a worktree is given.
+    to whom a worktree is given. `settings` are pairs of git's own, passed by environment.
     """
 
     environment: Mapping[str, str]
     account: Account | None = None
     tenant: Account | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def variables(self) -> dict[str, str]:
+        """The environment that git gets."""
+        return without_local_variables(self.environment) | git_settings(self.settings)
 
 
 class Repository:
@@ -78,9 +83,13 @@ class Repository:
         header = commit.partition("\n\n")[0].splitlines()
         return [line.split()[1] for line in header if line.startswith("parent ")]
 
-    def has(self, sha: str) -> bool:
+    def has(self, name: str) -> bool:
         """Whether a commit is here."""
-        return self._commit(sha) is not None
+        return self._commit(name) is not None
+
+    def commit(self, name: str) -> str:
+        """The id of the commit that a name which is here stands for."""
+        return self._output("rev-parse", "--verify", f"{name}^{{commit}}").strip()
 
     def is_dirty(self) -> bool:
         """Whether the work tree holds anything that the head commit does not, untracked files included."""
@@ -130,14 +139,17 @@ class Repository:
             )
         return Base(sha, name.removeprefix("origin/"))
 
+    def related(self, one: str, other: str) -> bool:
+        """Whether the history that is here holds a commit that both come from."""
+        return self._git(self.root, "merge-base", one, other).returncode == 0
+
     def merge_base(self, head: str, other: str) -> str:
         """The newest commit that both have in their history."""
         done = self._git(self.root, "merge-base", head, other)
         if done.returncode:
-            shallow = self._output("rev-parse", "--is-shallow-repository").strip() == "true"
             advice = (
                 "this is a shallow clone: fetch more history (git fetch --unshallow)"
-                if shallow
+                if self.is_shallow()
                 else "name another base with --base REF"
             )
             raise ConfigurationError(f"{self.root}: HEAD and {other!r} have no common commit; {advice}")
@@ -204,12 +216,27 @@ class Repository:
             raise ConfigurationError(f"{self.root}: git {arguments[0]} failed: {_last_line(done.stderr)}")
         return done.stdout
 
+    def is_shallow(self) -> bool:
+        """Whether history was left out of the clone."""
+        return self._output("rev-parse", "--is-shallow-repository").strip() == "true"
+
+    def fetch(self, arguments: Sequence[str], settings: Sequence[tuple[str, str]]) -> str:
+        """Fetch from origin; gives the end of what git said when it failed. `settings` go by environment: they may
+        hold a secret."""
+        access = replace(self._access, settings=(*self._access.settings, *settings))
+        done = Repository._run(access, self.root, "fetch", "--quiet", "--no-tags", *arguments)
+        return "" if done.returncode == 0 else _last_line(done.stderr)
+
     def _git(self, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        account = self._access.account
+        return self._run(self._access, folder, *arguments)
+
+    @staticmethod
+    def _run(access: GitAccess, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        account = access.account
         try:
             return subprocess.run(
                 ["git", "-C", str(folder), *arguments],
-                env=without_local_variables(self._access.environment) | trusting(folder, account),
+                env=access.variables(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

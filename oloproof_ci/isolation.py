@@ -48,6 +48,8 @@ class Isolation:
 
     folder: Path
     account: Account | None
+    #: The workspace's owner, where that is not us: as whom we read and write in it while its code may be at work.
+    owner: Account | None
 
     @property
     def store(self) -> Path:
@@ -90,7 +92,7 @@ def isolated(workspace: Path, environment: Mapping[str, str]) -> Iterator[Isolat
                     place.is_relative_to(runners) for place in (workspace.resolve(), folder.resolve())
                 ):
                     stack.enter_context(_shut(runners))
-        yield Isolation(folder, account)
+        yield Isolation(folder, account, owner_of(workspace))
 
 
 def account_for(workspace: Path) -> Account | None:
@@ -101,6 +103,12 @@ def account_for(workspace: Path) -> Account | None:
     # Not the workspace's group: on a hosted runner that may be the one that commands the Docker daemon.
     group = NO_GROUP if uid in _groups_of(DAEMON) else uid
     return Account(uid, group)
+
+
+def owner_of(workspace: Path) -> Account | None:
+    """The workspace's owner; None when that is us, or when we cannot become somebody else."""
+    account = account_for(workspace)
+    return None if account is None or account.uid == NOBODY_ELSE else account
 
 
 def _groups_of(path: Path) -> set[int]:

@@ -11,12 +11,12 @@ from oloproof_ci.git import Repository
 CONFIG = "oloproof.yaml"
 
 
-def find_config(folder: Path, setting: str = "--config PATH") -> Path:
+def find_config(folder: Path, setting: str = "--config PATH", repository: Repository | None = None) -> Path:
     """oloproof.yaml in a folder, else the only one that git knows in its repository; `setting` is how one is named."""
     here = folder / CONFIG
     if here.exists():
         return here
-    repository = Repository(folder)
+    repository = repository or Repository(folder)
     root, found = repository.root, repository.files(CONFIG)
     if len(found) == 1:
         return folder / os.path.relpath(root / found[0], folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from oloproof.worker.account import Account
@@ -18,27 +18,29 @@ def watched_folder(root: Path) -> Path:
     return root
 
 
-def trusting(folder: Path, account: Account | None) -> dict[str, str]:
-    """The variables with which git, run as another user, minds neither whose a work tree is nor our own settings; none
-    when it runs as we do."""
-    if account is None:
-        return {}
-    safe = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
-    return {**safe, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
+def git_settings(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Settings of git as environment variables, which neither a command line nor a file has to hold."""
+    variables = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for index, (key, value) in enumerate(settings):
+        variables |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
+    return variables if settings else {}
 
 
 def tracked_by_git(folder: Path, account: Account | None = None) -> Callable[[str], bool] | None:
     """Whether a path below a work tree's top is a file that git tracks; None outside a work tree."""
     if not (folder / ".git").exists():
         return None
+    as_other = {} if account is None else account.popen_arguments()
+    # As another user git is to mind neither whose the work tree is nor settings that it cannot read.
+    trusting = {"GIT_CONFIG_GLOBAL": os.devnull, **git_settings([("safe.directory", str(folder))])}
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), "ls-files", "-z"],
-            env={**os.environ, **trusting(folder, account)},
+            env={**os.environ, **(trusting if account is not None else {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
-            **({} if account is None else account.popen_arguments()),
+            **as_other,
         )
     except OSError:
         return None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from oloproof.errors import ConfigurationError
 from oloproof_ci.action.events import Evaluation
+from oloproof_ci.fetching import Fetching
 from oloproof_ci.git import Base, Repository
 from oloproof_ci.report import Commit
 
@@ -20,9 +21,9 @@ class Sides:
     base: Base | None
 
 
-def find_sides(repository: Repository, evaluation: Evaluation, wanted: str) -> Sides:
-    """The head and the base of a checkout. `wanted` is the input base. Raises ConfigurationError when the checkout is
-    not of what the event is about, or lacks the history that is needed."""
+def find_sides(repository: Repository, evaluation: Evaluation, wanted: str, fetching: Fetching) -> Sides:
+    """The head and the base of a checkout. `wanted` is the input base. What a shallow clone lacks is fetched. Raises
+    ConfigurationError when the checkout is not of what the event is about, or the history cannot be had."""
     checked_out = repository.head()
     head = evaluation.head or Commit("HEAD", checked_out)
     merged = _is_test_merge(repository, checked_out, head)
@@ -36,17 +37,22 @@ def find_sides(repository: Repository, evaluation: Evaluation, wanted: str) -> S
     if wanted != "auto":
         # actions/checkout leaves branches other than its own as those of origin alone
         remote = f"origin/{wanted}"
-        name = remote if not repository.has(wanted) and repository.has(remote) else wanted
+        name = remote if not repository.has(wanted) and fetching.branch(wanted) else wanted
+        if repository.has(name):
+            fetching.history(checked_out, repository.commit(name))
         return Sides(head, Base(repository.base(name, setting="input base").sha, wanted))
     if evaluation.into is None:
         return Sides(head, repository.base(None, setting="input base"))
     if merged:
         return Sides(
-            head, Base(_present(repository, repository.parents(checked_out)[0]), evaluation.into.ref)
+            head,
+            Base(_present(repository, repository.parents(checked_out)[0], fetching), evaluation.into.ref),
         )
-    into = _present(repository, evaluation.into.sha)
-    base = into if evaluation.exact else repository.merge_base(checked_out, into)
-    return Sides(head, Base(base, evaluation.into.ref))
+    into = _present(repository, evaluation.into.sha, fetching)
+    if evaluation.exact:
+        return Sides(head, Base(into, evaluation.into.ref))
+    fetching.history(checked_out, into)
+    return Sides(head, Base(repository.merge_base(checked_out, into), evaluation.into.ref))
 
 
 def _is_test_merge(repository: Repository, checked_out: str, head: Commit) -> bool:
@@ -58,10 +64,11 @@ def _is_test_merge(repository: Repository, checked_out: str, head: Commit) -> bo
     return len(parents) == 2 and parents[1] == head.sha
 
 
-def _present(repository: Repository, sha: str) -> str:
-    if not repository.has(sha):
+def _present(repository: Repository, sha: str, fetching: Fetching) -> str:
+    if not fetching.commit(sha):
         raise ConfigurationError(
-            f"{repository.root}: the base {sha[:_SHORT]} is not in this checkout; set `fetch-depth: 0` for "
-            "actions/checkout"
+            f"{repository.root}: the base {sha[:_SHORT]} is not in this checkout and could not be fetched "
+            f"({fetching.failure or 'git said nothing'}); set `fetch-depth: 0` for actions/checkout, or give the job "
+            "`contents: read`"
         )
     return sha

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from oloproof.errors import OloproofError
 from oloproof.jsonform import to_json
+from oloproof.worker.account import Account, seeing_as
 from oloproof_ci.action.events import PullRequest
 from oloproof_ci.action.inputs import Inputs
 from oloproof_ci.action.job import Job
@@ -25,7 +26,11 @@ from oloproof_ci.report_files import COMMENT, REPORT, write
 class Delivery:
     """Brings one outcome to everybody who waits for it."""
 
-    def __init__(self, job: Job, inputs: Inputs, runner: Runner, github: GitHub) -> None:
+    def __init__(
+        self, job: Job, inputs: Inputs, runner: Runner, github: GitHub, owner: Account | None
+    ) -> None:
+        """`owner` is the workspace's, when that is somebody else: as whom files are written there."""
+        self._owner = owner
         self._job = job
         self._inputs = inputs
         self._runner = runner
@@ -39,9 +44,11 @@ class Delivery:
         try:
             self._runner.set_outputs(outputs(outcome, verdict, str(folder / REPORT)))
             text = summary(outcome)
-            write(folder, REPORT, json.dumps(to_json(outcome), indent=1, ensure_ascii=False) + "\n")
-            write(folder, COMMENT, text)
-            write(folder, ".gitignore", "*\n")
+            # The code may have laid a link in the folder's place: it leads no further than it could go itself.
+            with seeing_as(self._owner):
+                write(folder, REPORT, json.dumps(to_json(outcome), indent=1, ensure_ascii=False) + "\n")
+                write(folder, COMMENT, text)
+                write(folder, ".gitignore", "*\n")
             self._runner.add_summary(text)
         except OloproofError as error:
             self._runner.warn(str(error))

@@ -11,6 +11,7 @@ from oloproof_ci.action.checkout import Sides
 from oloproof_ci.action.inputs import Inputs
 from oloproof_ci.gate_policies import PolicyFiles
 from oloproof_ci.git import Repository
+from oloproof_ci.lodging import Lodgings
 from oloproof_ci.outcome import Failure, SuiteOutcome
 from oloproof_ci.preview import Preview
 from oloproof_ci.suites import CONFIG, find_config
@@ -25,29 +26,33 @@ def failed(config: str, error: Exception) -> SuiteOutcome:
     return SuiteOutcome(config, None, Failure(EXIT_UNFINISHED, message))
 
 
-def evaluate_suites(repository: Repository, sides: Sides, inputs: Inputs) -> tuple[SuiteOutcome, ...]:
+def evaluate_suites(
+    repository: Repository, sides: Sides, inputs: Inputs, lodgings: Lodgings
+) -> tuple[SuiteOutcome, ...]:
     """Evaluate every suite that the inputs name, one after the other; one that fails stops none of the others."""
     try:
-        configs = _configurations(inputs)
+        configs = _configurations(inputs, repository)
     except OloproofError as error:
         return (failed(CONFIG, error),)
-    return tuple(_evaluate(repository, sides, inputs, config) for config in configs)
+    return tuple(_evaluate(repository, sides, inputs, lodgings, config) for config in configs)
 
 
-def _configurations(inputs: Inputs) -> Sequence[Path]:
-    configs = [Path(name) for name in inputs.config] or [find_config(Path(), "input config")]
+def _configurations(inputs: Inputs, repository: Repository) -> Sequence[Path]:
+    configs = [Path(name) for name in inputs.config] or [find_config(Path(), "input config", repository)]
     if len(set(configs)) < len(configs):
         raise ConfigurationError("input config: names a file twice")
     return configs
 
 
-def _evaluate(repository: Repository, sides: Sides, inputs: Inputs, config: Path) -> SuiteOutcome:
+def _evaluate(
+    repository: Repository, sides: Sides, inputs: Inputs, lodgings: Lodgings, config: Path
+) -> SuiteOutcome:
     watch = PrintedProgress()
     try:
         project = load_project(config)
         named = [Path(name) for name in inputs.policy]
         policies = PolicyFiles.of(named, config.parent, inputs.policy_from)
-        preview = Preview(repository, project, policies, watch, sides.head)
+        preview = Preview(repository, project, policies, watch, sides.head, lodgings)
         report = preview.report_alone() if sides.base is None else preview.report(sides.base)
     except Exception as error:  # noqa: BLE001 - whatever it is, the pull request must be told
         return failed(str(config), error)
