@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oloproof.worker.account import Account
+from oloproof_ci.credentials import credentials_aside
+from oloproof_ci.leftovers import no_leftovers
 
 #: Who the code runs as when the workspace is root's.
 NOBODY_ELSE = 64_123
@@ -92,7 +94,10 @@ def isolated(workspace: Path, environment: Mapping[str, str]) -> Iterator[Isolat
                     place.is_relative_to(runners) for place in (workspace.resolve(), folder.resolve())
                 ):
                     stack.enter_context(_shut(runners))
-        yield Isolation(folder, account, owner_of(workspace))
+        owner = owner_of(workspace)
+        stack.enter_context(credentials_aside(workspace, owner, folder / "store"))
+        stack.enter_context(no_leftovers())
+        yield Isolation(folder, account, owner)
 
 
 def account_for(workspace: Path) -> Account | None:
