@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from oloproof.errors import ConfigurationError
 from oloproof.execution.checkouts import git_settings
@@ -38,9 +39,10 @@ class GitAccess:
     tenant: Account | None = None
     settings: tuple[tuple[str, str], ...] = ()
 
-    def variables(self) -> dict[str, str]:
-        """The environment that git gets."""
-        return without_local_variables(self.environment) | git_settings(self.settings)
+    def popen_arguments(self) -> dict[str, Any]:
+        """What makes `subprocess` start git so."""
+        environment = without_local_variables(self.environment) | git_settings(self.settings)
+        return {"env": environment, **({} if self.account is None else self.account.popen_arguments())}
 
 
 class Repository:
@@ -111,10 +113,10 @@ class Repository:
             return None
         found = subprocess.run(
             ["git", "-C", str(self.root), "cat-file", "--batch", "--follow-symlinks"],
-            env=without_local_variables(os.environ),
             input=os.fsencode(f"{sha}:{name}\n"),
             capture_output=True,
             check=False,
+            **self._access.popen_arguments(),
         ).stdout
         header, _, content = found.partition(b"\n")
         kind = header.split(b" ")
@@ -232,18 +234,16 @@ class Repository:
 
     @staticmethod
     def _run(access: GitAccess, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        account = access.account
         try:
             return subprocess.run(
                 ["git", "-C", str(folder), *arguments],
-                env=access.variables(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 encoding="utf-8",
                 errors="surrogateescape",
                 check=False,
-                **({} if account is None else account.popen_arguments()),
+                **access.popen_arguments(),
             )
         except OSError as error:
             raise ConfigurationError(f"{folder}: git could not be run ({error.strerror or error})") from None
