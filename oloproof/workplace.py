@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from oloproof.canonical import canonical_json, digest
+from oloproof.diagnosis.child_runs import ChildRuns
 from oloproof.diagnosis.gold_context import Diagnosing
 from oloproof.diagnosis.recorded import check_same_system, evaluator_from
 from oloproof.diagnosis.replays import Replaying
+from oloproof.diagnosis.stage_swap import Side, StageSwapping
 from oloproof.errors import ConfigurationError
 from oloproof.evaluation import Clock, Evaluation, Judging, Suite
 from oloproof.execution.host import AppHost
@@ -254,6 +256,37 @@ def diagnosing(
         session=session,
         progress=progress or (lambda done, total: None),
     )
+
+
+def stage_swapping(
+    head: tuple[Run, AppHost],
+    base: tuple[Run, AppHost],
+    criterion: str,
+    store: Store,
+    progress: Callable[[], None] = lambda: None,
+) -> StageSwapping:
+    """What swaps stages between two runs whose apps are both at hand, and are those that the runs measured. The head's
+    worker runs the user's own evaluators."""
+    run, judge = head
+    index = run.evaluator_index(criterion)
+    assert index is not None  # the runs were compared by it
+
+    def side(measured: Run, host: AppHost) -> Side:
+        now = host.system(store.outlines)
+        recorded = replace(now, top_k=measured.system.top_k, token_budget=measured.system.token_budget)
+        children = ChildRuns(
+            run=run,
+            record=run.evaluators[index],
+            runs=store.runs,
+            clock=system_clock(),
+            driver=host.driver(store.database.commit),
+            commit=store.database.commit,
+            judging=lambda evaluators: judging(evaluators, host, store, None if host is judge else judge),
+            done=progress,
+        )
+        return Side(measured, case_steps(host, recorded, store), children)
+
+    return StageSwapping.of(side(*base), side(*head), criterion, store.runs, store.results)
 
 
 def replaying(

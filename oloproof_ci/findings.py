@@ -55,18 +55,19 @@ def describe_new_failures(
     base: Recorded,
     head: Recorded,
     diagnosis: Diagnosis | None,
+    head_repeats: Mapping[str, Outcome],
     base_repeats: Mapping[str, Outcome],
     lines: Mapping[str, int],
 ) -> tuple[NewFailure, ...]:
-    """The record of each new failure. `base_repeats` says what the base's repeat came to, `lines` where in the case
-    file a case stands."""
+    """The record of each new failure. The repeats say what an unchanged repeat came to on either side, `lines` where in
+    the case file a case stands."""
     found = []
     for case_id in case_ids:
         diagnosed = diagnosis.case(case_id) if diagnosis else None
         case = head.case(case_id)
         before, after = base.execution(case_id), head.execution(case_id)
         verdict = _verdict(diagnosed)
-        head_repeat = diagnosed.control if diagnosed else None
+        head_repeat = head_repeats.get(case_id)
         base_repeat = base_repeats.get(case_id)
         found.append(
             NewFailure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -10,13 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 from oloproof.canonical import content_id
-from oloproof.comparison import Comparison, Flips
+from oloproof.comparison import Comparison
 from oloproof.decisions.deciding import check_policies, decide_comparison, decide_run
 from oloproof.decisions.gate import at_least_warn, unfinished
 from oloproof.decisions.records import Gate
-from oloproof.diagnosis.factors import implicated_factors
-from oloproof.diagnosis.labels import Outcome
-from oloproof.diagnosis.records import Diagnosis
 from oloproof.errors import ConfigurationError, OloproofError, UnfinishedError
 from oloproof.evaluation import Suite, evaluator_records
 from oloproof.execution.host import AppHost
@@ -30,19 +26,18 @@ from oloproof.settings.project import Project, load_project
 from oloproof.settings.rules import NewFailuresRule
 from oloproof.workplace import (
     Store,
-    diagnosing,
-    diagnosis_session,
     evaluate,
     hosted,
     opened_store,
     scan_suite,
     system_clock,
 )
-from oloproof_ci.findings import Recorded, describe_new_failures, find_errors, without_worktree
+from oloproof_ci.findings import find_errors, without_worktree
 from oloproof_ci.gate_policies import GatePolicies, PolicyFiles
 from oloproof_ci.git import Base, Repository
 from oloproof_ci.held_to import NOTHING, alone, held_to
 from oloproof_ci.lodging import Lodging, Lodgings, OwnLodgings
+from oloproof_ci.new_failures import Measured, NewFailures
 from oloproof_ci.places import CheckoutPlace
 from oloproof_ci.report import REPORT_VERSION, Commit, CriterionFailures, Report, Side, Warning
 
@@ -51,14 +46,6 @@ class Watch(Protocol):
     """Is told how a run goes on: what is measured, how many cases are done, of how many."""
 
     def __call__(self, what: str) -> Callable[[int, int], None]: ...
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One side after its run: its app is still at hand for re-execution."""
-
-    host: AppHost
-    run: Run
 
 
 @dataclass(frozen=True)
@@ -182,12 +169,10 @@ class Preview:
         comparison = pairs.comparison(
             self._held_to.policies[0].config.confidence_level if self._held_to.policies else 0.95
         )
+        flips = [each for name in self._criteria(suite) if (each := comparison.flips_of(name)) is not None]
         lines = self._lines(suite, comparison)
-        found = [
-            self._failures(flips, head, baseline, store, lines)
-            for name in self._criteria(suite)
-            if (flips := comparison.flips_of(name)) is not None
-        ]
+        looking = NewFailures(head, baseline, store, self._project.config, lines, self._watch)
+        found = looking.describe(flips)
         unstable = {f.criterion: sum(case.unstable for case in f.new_failures) for f in found}
         decided = decide_comparison(
             comparison,
@@ -204,7 +189,7 @@ class Preview:
             _comparison_id(comparison, gate), "comparison", system_clock().seconds(), record
         )
         warnings = _warnings(head.run, baseline.run)
-        return self._report(store, suite, head, base, baseline, gate, comparison, tuple(found), warnings)
+        return self._report(store, suite, head, base, baseline, gate, comparison, found, warnings)
 
     def _criteria(self, suite: Suite) -> list[str]:
         """Whose new failures are reported: those that a rule counts, else the one the configuration names, else the
@@ -230,42 +215,6 @@ class Preview:
         if not wanted:
             return {}
         return {case.id: case.line for case in iter_cases(suite.facts) if case.id in wanted}
-
-    def _failures(
-        self, flips: Flips, head: Measured, base: Measured, store: Store, lines: Mapping[str, int]
-    ) -> CriterionFailures:
-        chosen = _sample(flips.new_failures, self._project.config.diagnosis.max_cases)
-        diagnosis: Diagnosis | None = None
-        base_repeats: Mapping[str, Outcome] = {}
-        if chosen:
-            with diagnosis_session(store, [(head.run, flips.criterion)], "preview") as session:
-                diagnosis = diagnosing(head.run, flips.criterion, head.host, store, session).diagnose(chosen)
-                store.runs.put_document(
-                    diagnosis.id, "diagnosis", system_clock().seconds(), to_json(diagnosis)
-                )
-                repeating = diagnosing(base.run, flips.criterion, base.host, store, session, judge=head.host)
-                base_repeats = repeating.repeat(chosen, "base control")
-        index = head.run.evaluator_index(flips.criterion)
-        assert index is not None
-        cases = describe_new_failures(
-            flips.new_failures,
-            head.run.evaluators[index],
-            "chunk" if head.run.relevance_unit == "chunk" else "document",
-            Recorded(store, base.run, flips.new_failures),
-            Recorded(store, head.run, flips.new_failures),
-            diagnosis,
-            base_repeats,
-            lines,
-        )
-        return CriterionFailures(
-            criterion=flips.criterion,
-            new_failures=cases,
-            fixed=flips.fixed,
-            still_failing=flips.still_failing,
-            diagnosis=diagnosis.id if diagnosis else None,
-            diagnosed=len(diagnosis.selected) if diagnosis else 0,
-            factors=implicated_factors(diagnosis) if diagnosis else (),
-        )
 
     # ------------------------------------------------------------------------------------ report
 
@@ -356,15 +305,6 @@ def _not_the_base(host: AppHost, place: CheckoutPlace) -> Baseline | None:
 def _comparison_id(comparison: Comparison, gate: Gate) -> str:
     """The id under which a comparison is stored: it names what was found and what was decided on it."""
     return content_id({"comparison": to_json(comparison), "gate": to_json(gate)})
-
-
-def _sample(case_ids: Sequence[str], limit: int) -> tuple[str, ...]:
-    """At most `limit` of the cases, in their order; which ones depends on their ids alone."""
-    if len(case_ids) <= limit:
-        return tuple(case_ids)
-    ranked = sorted(case_ids, key=lambda name: hashlib.sha256(name.encode()).digest())
-    chosen = set(ranked[:limit])
-    return tuple(name for name in case_ids if name in chosen)
 
 
 def _warnings(head: Run, base: Run | None) -> tuple[Warning, ...]:

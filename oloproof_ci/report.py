@@ -10,6 +10,7 @@ from typing import Literal
 
 from oloproof.comparison import Comparison
 from oloproof.decisions.records import Gate
+from oloproof.diagnosis.attribution import StageSwap
 from oloproof.diagnosis.factors import Factor
 from oloproof.diagnosis.labels import Label, Outcome, Strength
 from oloproof.identity.system import System
@@ -97,7 +98,9 @@ class NewFailure:
 @dataclass(frozen=True)
 class CriterionFailures:
     """What became of the cases of one pass/fail criterion. `diagnosed` of the new failures were re-executed;
-    `diagnosis` is the id of the stored diagnosis. `still_failing` says for each case id nothing more than that."""
+    `diagnosis` is the id of the stored diagnosis. `still_failing` says for each case id nothing more than that. `swap`
+    says which changes the new failures hang on, None where none was looked into; `calls` is how many times `generate`
+    was called for all this."""
 
     criterion: str
     new_failures: tuple[NewFailure, ...]
@@ -106,6 +109,8 @@ class CriterionFailures:
     diagnosis: str | None
     diagnosed: int
     factors: tuple[Factor, ...]
+    swap: StageSwap | None = None
+    calls: int = 0
 
 
 @dataclass(frozen=True)

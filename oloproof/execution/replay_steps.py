@@ -5,13 +5,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Self
+from typing import NamedTuple, Self
 
 from oloproof.canonical import digest
 from oloproof.execution.steps import CaseSteps, StageCounts, StageFailed, Steps, StepsTo, Trace
 from oloproof.identity.system import Identities, Reranker
-from oloproof.records import Candidate, Case, Execution
+from oloproof.records import Candidate, Case, Execution, StageError
 from oloproof.store.results import Key, StoredRetrieval
+
+
+class Assembled(NamedTuple):
+    """How many of the recorded candidates made the context, or why that could not be told."""
+
+    kept: int
+    error: StageError | None = None
 
 
 class ReplaySteps(CaseSteps):
@@ -136,6 +143,52 @@ class ReplaySteps(CaseSteps):
         except StageFailed:
             return True
         return retrieval.candidates[:kept] != recorded.context
+
+    def assemble(self, recorded: Execution) -> StepsTo[Assembled]:
+        """The assembly of a recorded retrieval under this system's settings; generates nothing."""
+        trace = Trace()
+        try:
+            kept, _ = yield from self._assemble(recorded.candidates, trace)
+        except StageFailed as failure:
+            return Assembled(0, failure.error)
+        return Assembled(kept)
+
+    def generate_on(self, case: Case, recorded: Execution, assembled: Assembled) -> Steps:
+        """generate, on the first candidates of a recorded retrieval, which may have been assembled by another system
+        than this one. Its execution stands under a name that no run looks for."""
+        trace = Trace()
+        context = recorded.candidates[: assembled.kept]
+        place = digest("parts", recorded.retrieval or b"", str(self.system.top_k), str(assembled.kept))
+        error = assembled.error
+        try:
+            if error is None:
+                identity = self.identities.generation(case, context)
+                generation = yield from self._generate(case, context, identity, trace)
+        except StageFailed as failure:
+            error = failure.error
+        if error is not None:
+            kept, retrieval = assembled.kept, recorded.retrieval
+            return self._execution(place, recorded.candidates, kept, None, trace, error, retrieval=retrieval)
+        key = Key(digest("execution of parts", place, generation.key.id), generation.key.files)
+        execution = self._execution(
+            key.id, recorded.candidates, assembled.kept, generation, trace, retrieval=recorded.retrieval
+        )
+        self._results.put_execution(execution, key, generation.key.id)
+        return execution
+
+    def answers(self, case: Case, context: Sequence[Candidate]) -> bool:
+        """Whether `generate` need not be called on a context: what it gives is stored."""
+        identity = self.identities.generation(case, tuple(context))
+        return any(self._files.valid(found.key.files) for found in self._results.generations(identity))
+
+    def changed_files(self, files: bytes) -> tuple[str, ...]:
+        """The files of a set that have another content in this system's checkout."""
+        return self._files.changed(files)
+
+    def files_of_counts(self, candidates: Sequence[Candidate]) -> set[bytes]:
+        """The sets of files that the stored token counts of candidates depend on, as far as they hold here."""
+        stored = self._results.token_counts([self.identities.token_count(each) for each in candidates])
+        return {files for variants in stored.values() for files, _ in variants if self._files.valid(files)}
 
     def _recorded(self, execution: Execution) -> StoredRetrieval:
         found = None if execution.retrieval is None else self._results.retrieval(execution.retrieval)

@@ -97,6 +97,8 @@ class CaseSteps:
         self.identities = Identities(system)
         self.counts = StageCounts()
         self.stale = StaleIndex()
+        #: How often each stage was really called, repeated calls included.
+        self.calls: Counter[str] = Counter()
         self._results = results
         self._files = files
         self._clock = clock
@@ -244,6 +246,7 @@ class CaseSteps:
         """One stage call, repeated when it errors and retries are left."""
         stage = request["op"]
         for left in range(self._retries, -1, -1):
+            self.calls[stage] += 1
             reply = yield request
             trace.note(stage, reply)
             if reply.kind is None:

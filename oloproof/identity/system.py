@@ -43,6 +43,14 @@ class Reranker(NamedTuple):
     code: str
 
 
+class StageDigests(NamedTuple):
+    """One digest a stage."""
+
+    retrieve: bytes
+    count_tokens: bytes
+    generate: bytes
+
+
 class Identities:
     """Digests (32 bytes) of the stage results of one system.
 
@@ -60,6 +68,11 @@ class Identities:
         self._execution = digest(
             "execution", str(system.top_k), str(system.token_budget), count, prints.generate
         )
+
+    @property
+    def stages(self) -> StageDigests:
+        """What the results of each stage depend on, apart from what goes into it and the files it reads."""
+        return StageDigests(self._retrieval, self._tokens, self._generation)
 
     def retrieval(self, case: Case) -> bytes:
         return digest(self._retrieval, case.input_json)

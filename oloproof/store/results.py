@@ -233,6 +233,20 @@ class Results:
                     ),
                 )
 
+    def files_behind(self, executions: Sequence[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
+        """For each stored execution the sets of files that its retrieval and its generation depend on."""
+        self._database.commit()
+        found: dict[bytes, tuple[bytes, bytes]] = {}
+        for part in in_parts(executions):
+            rows = self._database.read(
+                "SELECT e.id, coalesce(r.files, x''), g.files "
+                "FROM execution e JOIN generation g ON g.id = e.generation "
+                f"LEFT JOIN retrieval r ON r.id = e.retrieval WHERE e.id IN ({marks(part)})",
+                tuple(part),
+            )
+            found.update((name, (retrieval, generation)) for name, retrieval, generation in rows)
+        return found
+
     def printed(self, execution: bytes) -> str:
         """What the stages behind a stored execution printed when they ran."""
         row = self._database.read(

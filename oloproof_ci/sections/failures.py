@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from oloproof.diagnosis.attribution import StageSwap
 from oloproof.diagnosis.labels import Strength
 from oloproof_ci.markdown import Align, code, details, prose, shortened, table
 from oloproof_ci.report import CriterionFailures, Evidence, NewFailure, Place, Report
+from oloproof_ci.sections.attribution import implicated_change, swap_section
 from oloproof_ci.sections.figures import NONE
 from oloproof_ci.sections.headline import new_failure_counts, no_new_failure
 from oloproof_ci.sections.room import Room
@@ -50,13 +52,14 @@ def _new_failures(failures: CriterionFailures, report: Report, room: Room, *, al
     title = f"{counted(len(cases), 'new failure')} of {named(failures.criterion)}"
     parts = [f"### {title}" if alone or shown else title]
     if shown:
-        parts.append(_evidence_table(shown, report))
+        parts.append(_evidence_table(shown, failures.swap, report))
     if len(cases) > len(shown):
         parts.append(f"and {len(cases) - len(shown)} more; `report.json` names them all")
     parts.append(_diagnosed(failures))
+    parts.append(swap_section(failures, report, rows=room.answers and bool(shown)))
     if room.answers and shown:
         parts.append(_answers(shown, report))
-    return "\n\n".join(parts)
+    return "\n\n".join(part for part in parts if part)
 
 
 def _diagnosed(failures: CriterionFailures) -> str:
@@ -70,24 +73,18 @@ def _diagnosed(failures: CriterionFailures) -> str:
     return f"{some}With the gold passages as context {recovered} of {failures.diagnosed} {verb}."
 
 
-def _evidence_table(cases: Sequence[NewFailure], report: Report) -> str:
-    headers: list[tuple[str, Align]] = [
-        ("Case", "left"),
-        ("Label", "left"),
-        (f"Relevant passage: {base_name(report)} → here", "left"),
-        ("Repeated", "left"),
-    ]
+def _evidence_table(cases: Sequence[NewFailure], swap: StageSwap | None, report: Report) -> str:
     base_top_k = report.base.system.top_k if report.base else 0
-    rows = [
-        [
-            named(case.case_id),
-            f"{code(case.label.value)}<br>{label_reason(case)}",
-            _evidence(case, base_top_k),
-            _repeated(case, report),
-        ]
-        for case in cases
+    columns: list[tuple[str, Callable[[NewFailure], str]]] = [
+        ("Case", lambda case: named(case.case_id)),
+        ("Label", lambda case: f"{code(case.label.value)}<br>{label_reason(case)}"),
+        (f"Relevant passage: {base_name(report)} → here", lambda case: _evidence(case, base_top_k)),
+        ("Repeated", lambda case: _repeated(case, report)),
     ]
-    return table(headers, rows)
+    if swap is not None:
+        columns.insert(3, ("Implicated change", lambda case: implicated_change(swap.case(case.case_id))))
+    headers: list[tuple[str, Align]] = [(heading, "left") for heading, _ in columns]
+    return table(headers, [[cell(case) for _, cell in columns] for case in cases])
 
 
 def _evidence(case: NewFailure, base_top_k: int) -> str:

@@ -8,6 +8,7 @@ from oloproof.decisions.records import Decision, Gate, GateState, RuleState
 from oloproof_ci.adapting import SUITE_CHANGE
 from oloproof_ci.markdown import alert, fenced, prose, shortened
 from oloproof_ci.report import Report
+from oloproof_ci.sections.attribution import headline_sentence
 from oloproof_ci.sections.decisions import COUNTING_KINDS, PAIR_KINDS, asked, found_text, worst_first
 from oloproof_ci.sections.room import Room
 from oloproof_ci.sections.words import GATE_ICONS, SENTENCE, WARNING, base_name, counted, named, words
@@ -245,7 +246,10 @@ def _flips_sentence(report: Report, decisive: list[Decision]) -> list[str]:
 
 
 def _implicated(report: Report) -> list[str]:
-    """The implicated factors of the first criterion that has any."""
+    """The implicated changes, else the implicated factors, of the first criterion that has any."""
+    changes = headline_sentence(report)
+    if changes:
+        return [changes]
     for failures in report.failures:
         if failures.factors:
             factors = ", ".join(f"{words(f.name)} ({f.count} of {f.total})" for f in failures.factors[:3])

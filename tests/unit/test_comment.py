@@ -16,6 +16,7 @@ from oloproof.comparison import Comparison, Flips, PairedMetric, PairedSliceRow
 from oloproof.decisions import rules
 from oloproof.decisions.records import Decision, Gate, GateState, RuleState
 from oloproof.diagnosis import labels
+from oloproof.diagnosis.attribution import StageSwap, Swap, SwapFactor, attribution, left_out
 from oloproof.diagnosis.factors import Factor
 from oloproof.diagnosis.labels import Label, Strength
 from oloproof.identity.fingerprint import Fingerprints
@@ -125,6 +126,20 @@ def new_failure(case_id: str, label: Label = Label.RETRIEVAL_MISS, **changes) ->
         line=7,
     )
     return replace(usual, **changes)
+
+
+def swap(**outcomes: tuple[str | None, str | None, str | None]) -> StageSwap:
+    """The swaps of some cases: what each came to with retrieval, assembly and generation of the base, None where that
+    is unchanged."""
+    cases = tuple(
+        attribution(name, tuple(Swap(f, came) for f, came in zip(SwapFactor, each, strict=True)))
+        for name, each in outcomes.items()
+    )
+    changed = {
+        SwapFactor.RETRIEVAL: ("app:SupportRag.retrieve", "data/corpus.jsonl"),
+        SwapFactor.GENERATION: ("app:SupportRag.generate",),
+    }
+    return StageSwap(base_side().run, side().run, "answer_correct", changed, {}, 4, cases)
 
 
 def errored_case(case_id: str, base="passed", **changes) -> ErroredCase:
@@ -251,6 +266,11 @@ def blocked_report(**changes) -> Report:
         Factor("ranking depth", 1, 2, "recovered", ("a reranker", "top_k = 4")),
         Factor("retrieval coverage", 1, 2, "recovered", ("deeper retrieval", "another index or embedding")),
     )
+    swapped = swap(
+        extra_seat=("passed", None, "failed"),
+        trial_length=("passed", None, "failed"),
+        invoice_date=("failed", None, "passed"),
+    )
     usual = Report(
         version=1,
         project="support-rag",
@@ -263,7 +283,7 @@ def blocked_report(**changes) -> Report:
         base=base_side(),
         comparison_id="sha256:4f5e6d7c8b9a0f1e2d3c",
         comparison=comparison("extra_seat", "trial_length", "invoice_date"),
-        failures=(failures(*cases, factors=factors),),
+        failures=(failures(*cases, factors=factors, swap=swapped),),
         errors=errors(),
         warnings=(),
     )
@@ -471,7 +491,7 @@ OUTCOMES = {
 
 SENTENCES = {
     "fail": "**3 cases that pass on `main` fail here**; rule `no-new-failures` allows 0. `answers-not-worse`"
-    " does not pass either. Implicated: ranking depth (1 of 2), retrieval coverage (1 of 2).",
+    " does not pass either. Implicated: the change in retrieval (2 of 3), the change in generation (1 of 3).",
     "allow": "**Both rules pass.** No case that passes on `main` fails here.",
     "one rule": "**The one rule passes.** No case that passes on `main` fails here.",
     "insufficient": "**The evidence does not settle it**: rule `answers-not-worse` asks that `answer_correct` is "
@@ -499,8 +519,8 @@ SENTENCES = {
     "let through": "**1 of 2 rules pass**, and the policy lets the others through. No case that passes on `main` "
     "fails here.",
     "no policy": "**No policy decides here, so nothing gates**; the figures below are only shown. 3 cases that "
-    "pass `answer_correct` on `main` fail here. Implicated: ranking depth (1 of 2), retrieval "
-    "coverage (1 of 2).",
+    "pass `answer_correct` on `main` fail here. Implicated: the change in retrieval (2 of 3), the change in "
+    "generation (1 of 3).",
     "baseline absent": "**There is nothing to compare with on `main`**: there is no oloproof.yaml at its place in the "
     "base. The rules on this run alone decide: 2 of 2 pass.",
     "baseline absent, no policy": "**There is nothing to compare with on `main`**: no configuration. No policy decides "
@@ -628,7 +648,8 @@ def test_each_table_has_its_columns() -> None:
     assert headings == (
         "RuleAsksFoundState"
         "MetricmainhereDifference [95%]Cases"
-        "CaseLabelRelevant passage: main → hereRepeated"
+        "CaseLabelRelevant passage: main → hereImplicated changeRepeated"
+        "Caseretrieval of mainassembly of maingeneration of main"
         "CaseExpectedmainhere"
         "SliceCasesanswer_correcthit_rate_at_2ndcg_at_6citations_valid"
     )
@@ -751,6 +772,54 @@ def test_no_new_failure_is_claimed_only_of_observed_pairs() -> None:
     blind = comment(OUTCOMES["nothing observed for a rule"])
     assert "No case that passes" not in blind
     assert "No pair of cases was judged on both sides, so it is not known whether any newly fails." in blind
+
+
+def attributed(**changes) -> str:
+    """The comment on new failures a, b, c and d with these swaps, as a reader sees it."""
+    cases = [new_failure(name) for name in "abcd"]
+    return shown(blocked_report(failures=(failures(*cases, swap=replace(swap(), **changes)),)))
+
+
+def test_the_heading_names_the_implicated_changes_most_frequent_first() -> None:
+    several = swap(
+        a=("failed", "failed", "passed"),
+        b=("passed", "failed", "failed"),
+        c=("passed", "failed", "failed"),
+        d=("passed", "failed", "passed"),
+    )
+    text = attributed(cases=several.cases)
+    assert (
+        "Implicated: the change in retrieval (2 of 4), the change in generation (1 of 4), the changes in "
+        "retrieval and generation together (1 of 4)." in text
+    )
+    assert (
+        "Stage swap of 4 new failures, on recorded retrievals: with the retrieval of main 3 of 4 pass · with the "
+        "assembly of main 0 of 4 pass · with the generation of main 2 of 4 pass." in text
+    )
+    assert "retrieval differs in app:SupportRag.retrieve, data/corpus.jsonl" in text
+    assert "generation differs in app:SupportRag.generate" in text
+
+
+def test_what_is_not_attributed_says_why_and_the_factors_stand_in_the_heading() -> None:
+    found = (left_out("a", "passed", "passed"), left_out("b", "failed", "missing"), left_out("c", None, None))
+    swaps = (Swap(SwapFactor.RETRIEVAL, "failed"), Swap(SwapFactor.ASSEMBLY, None), NO_ANSWER)
+    text = attributed(cases=(*found, attribution("d", swaps)))
+    assert "Implicated: retrieval coverage (1 of 2)." in text
+    for name, says in {
+        "a": "none: unstable",
+        "b": "unresolved: a repeat gave no result",
+        "c": "not attributed: beyond the budget",
+        "d": "unresolved: the swap of generation gave no result (generate: timeout: no answer within 60 s)",
+    }.items():
+        assert re.search(rf"{name}\s*RETRIEVAL_MISS[^→]*→ not retrieved\s*{re.escape(says)}", text), says
+    assert "Stage swap of 1 of 4 new failures" in text
+    assert "assembly is unchanged" in text
+
+
+def test_a_failure_that_no_single_change_explains_is_said_to_be_one() -> None:
+    text = attributed(cases=swap(a=("failed", None, "failed"), b=(None, None, None)).cases)
+    assert "no single change suffices" in text
+    assert "nothing differs" in text
 
 
 def test_factors_are_hypotheses() -> None:
@@ -908,7 +977,7 @@ ELEMENTS = {
     *("table", "thead", "tbody", "tr", "th", "td", "details", "summary"),
 }
 #: Names of fields that are chosen from a fixed list by our own code.
-FIXED = {"kind", "method", "head_repeat", "base_repeat", "base"}
+FIXED = {"kind", "method", "head_repeat", "base_repeat", "base", "outcome"}
 
 
 def poisoned(value, text: str | Callable[[str], str], name: str = ""):
@@ -928,6 +997,16 @@ def poisoned(value, text: str | Callable[[str], str], name: str = ""):
     return text if isinstance(text, str) else text(name)
 
 
+NO_ANSWER = Swap(SwapFactor.GENERATION, "missing", "generate: timeout: no answer within 60 s")
+SWAPPED = replace(
+    swap(x=("passed", None, "failed")),
+    cases=(
+        *swap(x=("passed", None, "failed")).cases,
+        attribution("y", (Swap(SwapFactor.RETRIEVAL, "failed"), Swap(SwapFactor.ASSEMBLY, None), NO_ANSWER)),
+    ),
+)
+
+
 def everything() -> Report:
     """A report in which every part of the comment has something to show."""
     flips = (*comparison("a").flips, Flips("hit_rate_at_2", ("a",), ("b",), ("c",), 1))
@@ -942,7 +1021,10 @@ def everything() -> Report:
             edited=("e",),
             evaluators=(EvaluatorChange("t", "code"),),
         ),
-        failures=(failures(UNSTABLE_CASE, UNSTABLE_IN_BASE, NO_GOLD, new_failure("x")), many_failures(2, 1)),
+        failures=(
+            failures(UNSTABLE_CASE, UNSTABLE_IN_BASE, NO_GOLD, new_failure("x"), swap=SWAPPED),
+            many_failures(2, 1),
+        ),
         head=side(errored=1),
         base=base_side(errored=1),
         errors=errors(errored_case("e"), errored_case("f", "errored"), total=30),

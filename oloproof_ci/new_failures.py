@@ -1,0 +1,145 @@
+"""New failures: diagnosed and attributed to changes, within one budget of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from oloproof.comparison import Flips
+from oloproof.diagnosis.attribution import StageSwap
+from oloproof.diagnosis.budget import CallBudget, sample
+from oloproof.diagnosis.factors import implicated_factors
+from oloproof.diagnosis.labels import NO_GOLD_CONTEXT, Outcome
+from oloproof.diagnosis.records import Diagnosis
+from oloproof.execution.host import AppHost
+from oloproof.jsonform import to_json
+from oloproof.run_records import EvaluatorRecord, Run
+from oloproof.settings.project import ProjectConfig
+from oloproof.workplace import Store, diagnosing, diagnosis_session, stage_swapping, system_clock
+from oloproof_ci.findings import Recorded, describe_new_failures
+from oloproof_ci.report import CriterionFailures
+
+#: How many generator calls the diagnosis of a case may take: gold run, head's repeat, base's repeat.
+CALLS_EACH = 3
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One side after its run: its app is still at hand for re-execution."""
+
+    host: AppHost
+    run: Run
+
+
+@dataclass
+class _Criterion:
+    """What is found of the new failures of one criterion, while it is being found. `chosen` of them are looked into,
+    the repeats say what an unchanged repeat of each came to."""
+
+    flips: Flips
+    record: EvaluatorRecord
+    chosen: tuple[str, ...] = ()
+    diagnosis: Diagnosis | None = None
+    head_repeats: dict[str, Outcome] = field(default_factory=dict)
+    base_repeats: dict[str, Outcome] = field(default_factory=dict)
+    swap: StageSwap | None = None
+    calls: int = 0
+
+
+class NewFailures:
+    """Looks into the new failures of a head against its base. `lines` says where in the case file a case stands."""
+
+    def __init__(
+        self,
+        head: Measured,
+        base: Measured,
+        store: Store,
+        config: ProjectConfig,
+        lines: Mapping[str, int],
+        watch: Callable[[str], Callable[[int, int], None]],
+    ) -> None:
+        self._head = head
+        self._base = base
+        self._store = store
+        self._settings = config.diagnosis
+        self._budget = CallBudget(config.diagnosis.max_generate_calls, 1 + config.execution.retries)
+        self._lines = lines
+        self._watch = watch
+
+    def describe(self, criteria: Sequence[Flips]) -> tuple[CriterionFailures, ...]:
+        """What became of the cases of each criterion. Gold runs and repeats of all come before the first swap."""
+        found = [_Criterion(flips, self._record(flips.criterion)) for flips in criteria]
+        failing = [each for each in found if each.flips.new_failures]
+        if failing:
+            failures = [(self._head.run, each.flips.criterion) for each in failing]
+            with diagnosis_session(self._store, failures, "preview") as session:
+                for phase in (self._diagnose, self._swap):
+                    for each in failing:
+                        before = self._budget.spent
+                        phase(each, session)
+                        each.calls += self._budget.spent - before
+        return tuple(self._described(each) for each in found)
+
+    def _diagnose(self, found: _Criterion, session: str) -> None:
+        head, base, store = self._head, self._base, self._store
+        criterion, reads_answer = found.flips.criterion, found.record.reads == "answer"
+        affordable = self._budget.cases(CALLS_EACH) if reads_answer else self._settings.max_cases
+        found.chosen = sample(found.flips.new_failures, min(self._settings.max_cases, affordable))
+        if not found.chosen:
+            return
+        ours = diagnosing(head.run, criterion, head.host, store, session, self._watch("diagnosis"))
+        found.diagnosis = ours.diagnose(found.chosen)
+        store.runs.put_document(
+            found.diagnosis.id, "diagnosis", system_clock().seconds(), to_json(found.diagnosis)
+        )
+        if not reads_answer:
+            return
+        found.head_repeats = {each.case_id: each.control for each in found.diagnosis.cases if each.control}
+        without_gold = [c.case_id for c in found.diagnosis.cases if c.reason == NO_GOLD_CONTEXT.reason]
+        found.head_repeats |= ours.repeat(without_gold)
+        theirs = diagnosing(
+            base.run, criterion, base.host, store, session, self._watch("repeats of the base"), head.host
+        )
+        found.base_repeats = theirs.repeat(found.chosen, "base control")
+        self._budget.spent += ours.steps.calls["generate"] + theirs.steps.calls["generate"]
+
+    def _swap(self, found: _Criterion, session: str) -> None:
+        head, base = self._head, self._base
+        swapping = stage_swapping(
+            (head.run, head.host), (base.run, base.host), found.flips.criterion, self._store
+        )
+        repeats = {
+            name: (found.head_repeats.get(name), found.base_repeats.get(name))
+            for name in found.flips.new_failures
+        }
+        found.swap = swapping.swap(repeats, self._budget)
+
+    def _record(self, criterion: str) -> EvaluatorRecord:
+        index = self._head.run.evaluator_index(criterion)
+        assert index is not None  # it was compared
+        return self._head.run.evaluators[index]
+
+    def _described(self, found: _Criterion) -> CriterionFailures:
+        flips, diagnosis = found.flips, found.diagnosis
+        cases = describe_new_failures(
+            flips.new_failures,
+            found.record,
+            "chunk" if self._head.run.relevance_unit == "chunk" else "document",
+            Recorded(self._store, self._base.run, flips.new_failures),
+            Recorded(self._store, self._head.run, flips.new_failures),
+            diagnosis,
+            found.head_repeats,
+            found.base_repeats,
+            self._lines,
+        )
+        return CriterionFailures(
+            criterion=flips.criterion,
+            new_failures=cases,
+            fixed=flips.fixed,
+            still_failing=flips.still_failing,
+            diagnosis=diagnosis.id if diagnosis else None,
+            diagnosed=len(diagnosis.selected) if diagnosis else 0,
+            factors=implicated_factors(diagnosis) if diagnosis else (),
+            swap=found.swap,
+            calls=found.calls,
+        )

@@ -1,0 +1,275 @@
+"""Stage swap on real worktrees: which change of a pull request a new failure hangs on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from oloproof_ci.cli import main
+
+#: Answers "blue" where a passage of the context says so. What a pull request changes is written in capitals; the calls
+#: are noted outside the repository with the side that makes them.
+APP = """
+import os, time
+from pathlib import Path
+
+from oloproof import Passage, Retrieval, rag_system
+
+WORDS = {"d1": "blue", "d2": "red rose", "d3": "a green tree"}
+HERE = "base" if "oloproof-base-" in __file__ else "head"
+
+
+def note(stage):
+    with open(os.environ["NOTES"], "a") as file:
+        file.write(f"{HERE}-{stage}\\n")
+
+
+def found(question):
+    return ["d1", "d2", "d3"]  # RETRIEVE
+
+
+def said(question, texts):
+    return " ".join(texts)  # GENERATE
+
+
+@rag_system(name="swaps", version="1", depth=3, top_k=2, token_budget=9, index_version="1")
+class Rag:
+    def retrieve(self, input, depth):
+        note("retrieve")
+        names = found(input["question"])
+        order = (Path(__file__).parent / "order.txt").read_text().split()
+        names.sort(key=order.index)
+        passages = [Passage(doc_id=name, score=1.0 / n, text=WORDS[name]) for n, name in enumerate(names, 1)]
+        return Retrieval(query=input, depth=depth, candidates=tuple(passages))
+
+    def generate(self, input, context):
+        note("generate")
+        return {"answer": said(input["question"], [passage.text for passage in context])}
+
+    def count_tokens(self, passage):
+        return 4  # COUNT
+"""
+CONFIG = {
+    "version": 1,
+    "dataset": "cases.jsonl",
+    "system": {"rag": {"object": "app:Rag"}},
+    "evaluators": [
+        {"type": "contains", "criterion": "correct", "field": "answer", "expected_field": "answer"},
+        {"type": "hit_rate", "k": 1},
+    ],
+    "execution": {"timeout_seconds": 5},
+}
+COMPARE = "{version: 1, rules: [{id: none-new, metric: correct, kind: new_failures, max: 0}]}"
+#: Edits: of which file, what, and what stands there then.
+MISSES = (
+    "app.py",
+    '["d1", "d2", "d3"]  # RETRIEVE',
+    '["d2", "d3"] if "lost" in question else ["d1", "d2", "d3"]',
+)
+MUTED = ("app.py", '" ".join(texts)  # GENERATE', '"?" if "mute" in question else " ".join(texts)')
+SMALL_BUDGET = ("app.py", "token_budget=9", "token_budget=3")
+LONG_TOKENS = ("app.py", "return 4  # COUNT", "return 10 if passage.doc_id == 'd1' else 4")
+Edit = tuple[str, str, str]
+QUESTIONS = ("plain", "lost", "mute", "late", "late first", "lost mute", "no gold lost")
+ALL = {question.replace(" ", "_") for question in QUESTIONS}
+
+
+@dataclass
+class Repository:
+    """A git repository with the app on main. Every head is an edit of the work tree; the notes lie beside it."""
+
+    root: Path
+    notes: Path
+    capture: pytest.CaptureFixture[str] | None = None
+    text: str = ""
+    calls: Counter[str] = field(default_factory=Counter)
+
+    def git(self, *arguments: str) -> None:
+        who = ["-c", "user.name=A Tester", "-c", "user.email=tester@example.invalid"]
+        subprocess.run(["git", "-C", str(self.root), *who, *arguments], check=True, capture_output=True)
+
+    def preview(self, *edits: Edit, store: bool = False, **config: Any) -> Any:
+        """The report on a head with these edits; unless `store`, without what earlier previews stored."""
+        self.git("checkout", "--quiet", "--force", "main")
+        if not store:
+            subprocess.run(["rm", "-rf", str(self.root / ".oloproof")], check=True)
+        for file, old, new in edits:
+            path = self.root / file
+            text = path.read_text(encoding="utf-8")
+            assert old in text
+            path.write_text(text.replace(old, new), encoding="utf-8")
+        if config:
+            (self.root / "oloproof.yaml").write_text(json.dumps(CONFIG | config), encoding="utf-8")
+        self.notes.unlink(missing_ok=True)
+        code = main(["preview"])
+        assert self.capture is not None
+        self.text, errors = self.capture.readouterr()
+        assert code in (0, 1, 3), errors
+        self.calls = Counter(self.notes.read_text().split()) if self.notes.exists() else Counter()
+        return json.loads((self.root / ".oloproof" / "preview" / "report.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    folder = tmp_path_factory.mktemp("swaps")
+    repository = Repository(folder / "repository", folder / "notes.txt")
+    repository.root.mkdir()
+    cases = []
+    for question in QUESTIONS:
+        expected: dict[str, Any] = {"answer": "blue", "relevant": [{"doc_id": "d1"}]}
+        if "no gold" not in question:
+            expected["gold_context"] = [{"doc_id": "d1", "text": "blue"}]
+        cases.append(
+            {"id": question.replace(" ", "_"), "input": {"question": question}, "expected": expected}
+        )
+    contents = {
+        "app.py": dedent(APP),
+        "order.txt": "d1 d2 d3",
+        "oloproof.yaml": json.dumps(CONFIG),
+        "compare.yaml": COMPARE,
+        "cases.jsonl": "".join(json.dumps(case) + "\n" for case in cases),
+        ".gitignore": ".oloproof\n__pycache__\n",
+    }
+    for name, text in contents.items():
+        (repository.root / name).write_text(text, encoding="utf-8")
+    repository.git("init", "--quiet", "--initial-branch=main")
+    repository.git("add", "--all")
+    repository.git("commit", "--quiet", "--message", "The base")
+    return repository
+
+
+@pytest.fixture
+def repository(
+    made: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Repository]:
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(made.root)
+    monkeypatch.setenv("NOTES", str(made.notes))
+    made.capture = capsys
+    yield made
+    made.git("checkout", "--quiet", "--force", "main")
+
+
+def swapped(report: Any) -> Any:
+    (found,) = report["failures"]
+    return found["swap"]
+
+
+def verdicts(report: Any) -> Mapping[str, tuple[str, ...]]:
+    """What is said of each new failure: the verdict, and which factors of the base make it pass."""
+    return {
+        case["case_id"]: (
+            case["verdict"],
+            *(swap["factor"] for swap in case["swaps"] if swap["outcome"] == "passed"),
+        )
+        for case in swapped(report)["cases"]
+    }
+
+
+def outcomes(report: Any, case_id: str) -> list[str | None]:
+    (case,) = [case for case in swapped(report)["cases"] if case["case_id"] == case_id]
+    return [swap["outcome"] for swap in case["swaps"]]
+
+
+@pytest.mark.parametrize(
+    ("edit", "factor", "failing"),
+    [
+        (MISSES, "retrieval", {"lost", "lost_mute", "no_gold_lost"}),
+        (MUTED, "generation", {"mute", "lost_mute"}),
+        (SMALL_BUDGET, "assembly", ALL),
+        (LONG_TOKENS, "assembly", ALL),
+    ],
+    ids=["the retriever", "the generator", "the budget", "the token count"],
+)
+def test_of_a_head_with_one_change_that_change_is_implicated_without_a_call(
+    repository: Repository, edit: Edit, factor: str, failing: set[str]
+) -> None:
+    report = repository.preview(edit)
+    assert verdicts(report) == dict.fromkeys(failing, ("IMPLICATED", factor))
+    assert swapped(report)["calls"] == 0
+    assert list(swapped(report)["changed"]) == [factor]
+    for other in {"retrieval", "assembly", "generation"} - {factor}:
+        assert f"{other} is unchanged" in repository.text
+    total = len(failing)
+    assert f"Implicated: the change in {factor} ({total} of {total})." in repository.text
+
+
+def test_a_file_that_only_the_retriever_reads_implicates_the_retrieval(repository: Repository) -> None:
+    """It could reach the other stages through the app's attributes, so they are swapped as well."""
+    report = repository.preview(("order.txt", "d1 d2 d3", "d3 d2 d1"))
+    assert verdicts(report) == dict.fromkeys(ALL, ("IMPLICATED", "retrieval"))
+    assert swapped(report)["changed"]["retrieval"] == ["order.txt"]
+    assert swapped(report)["calls"] <= 2 * len(ALL)
+
+
+def test_each_of_several_changes_is_attributed_to_the_failures_that_hang_on_it(
+    repository: Repository,
+) -> None:
+    """Both changes lose one case each; the reordering and the answer from the first passage lose one only together;
+    and one case is lost by either alone."""
+    first_only = ("app.py", '" ".join(texts)  # GENERATE', '"?" if "mute" in question else texts[0]')
+    reordered = (
+        "app.py",
+        '["d1", "d2", "d3"]  # RETRIEVE',
+        '["d2", "d3"] if "lost" in question else ["d2", "d1", "d3"] if "late" in question else ["d1", "d2", "d3"]',
+    )
+    order = ("app.py", "        names.sort(key=order.index)\n", "")
+    report = repository.preview(reordered, first_only, order)
+    assert verdicts(report) == {
+        "lost": ("IMPLICATED", "retrieval"),
+        "no_gold_lost": ("IMPLICATED", "retrieval"),
+        "mute": ("IMPLICATED", "generation"),
+        "late": ("NEEDED_TOGETHER", "retrieval", "generation"),
+        "late_first": ("NEEDED_TOGETHER", "retrieval", "generation"),
+        "lost_mute": ("NO_SINGLE_CHANGE",),
+    }
+    assert outcomes(report, "lost") == ["passed", None, "failed"]
+    assert "retrieval and generation, each needed" in repository.text
+    assert "no single change suffices" in repository.text
+    # Two swaps of six cases, less those on contexts that the generator of that side had answered before.
+    assert swapped(report)["calls"] <= 12
+    (found,) = report["failures"]
+    # Gold runs of five, repeats of six on either side.
+    assert found["calls"] == 5 + 12 + swapped(report)["calls"]
+    assert (
+        sum(n for name, n in repository.calls.items() if name.endswith("generate")) == 2 * 7 + found["calls"]
+    )
+    assert repository.calls["head-retrieve"] == repository.calls["base-retrieve"] == 7
+
+
+def test_an_unstable_case_is_attributed_to_nothing(repository: Repository) -> None:
+    flaky = (
+        "app.py",
+        '" ".join(texts)  # GENERATE',
+        'next(TURNS) if "late" in question else " ".join(texts)',
+    )
+    turns = ("app.py", "def found(", 'TURNS = iter(["?"] * 2 + ["blue"] * 99)\n\n\ndef found(')
+    report = repository.preview(flaky, turns, MISSES)
+    assert verdicts(report)["late"] == verdicts(report)["late_first"] == ("UNSTABLE",)
+    assert outcomes(report, "late") == []
+    assert verdicts(report)["lost"] == ("IMPLICATED", "retrieval")
+    assert "none: unstable" in repository.text
+
+
+def test_a_swap_without_result_leaves_the_case_unresolved(repository: Repository) -> None:
+    """The new generator cannot bear what the old retriever finds."""
+    fragile = (
+        "app.py",
+        '" ".join(texts)  # GENERATE',
+        '" ".join(texts) if "blue" not in texts or "lost" not in question else 1 / 0',
+    )
+    report = repository.preview(MISSES, fragile)
+    assert verdicts(report)["lost"] == ("UNRESOLVED",)
+    assert "ZeroDivisionError" in repository.text
+    assert "unresolved: the swap of retrieval gave no result" in repository.text
+    assert "Implicated: the change" not in repository.text
