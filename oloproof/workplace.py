@@ -158,11 +158,8 @@ def evaluate(
         commit=store.database.commit,
         progress=progress,
     )
-    store.database.guard = host.check_unchanged
-    try:
+    with guarded(host, store):
         return evaluation.run(host.driver)
-    finally:
-        store.database.guard = None
 
 
 def foreseen(suite: Suite, host: AppHost, store: Store) -> Outlook:
@@ -193,6 +190,16 @@ def measured_system(run: Run, host: AppHost, store: Store, *, retrieval: bool) -
             "re-executed as they were; make a run of the present state with `oloproof run` and take that"
         )
     return replace(now, top_k=run.system.top_k, token_budget=run.system.token_budget)
+
+
+@contextmanager
+def guarded(host: AppHost, store: Store) -> Iterator[None]:
+    """While stages run: what a worker answers after the app's source has changed is not stored."""
+    store.database.guard = host.check_unchanged
+    try:
+        yield
+    finally:
+        store.database.guard = None
 
 
 def check_evaluators(records: Sequence[EvaluatorRecord], run: Run, host: AppHost, store: Store) -> None:

@@ -79,6 +79,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MODULE:FUNCTION",
         help="called with input and candidates; may be repeated",
     )
+    what_if.add_argument(
+        "--criterion", metavar="C", help="the criterion of the table (default: the first that judges answers)"
+    )
 
     compare = _command(
         commands, "compare", "compare a run with a baseline run, and decide a policy on the pair"

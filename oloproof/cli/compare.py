@@ -43,9 +43,10 @@ def command(given: argparse.Namespace) -> int:
         record = {"comparison": to_json(comparison), "gate": to_json(gate)}
         identity = content_id(record)
         store.runs.put_document(identity, "comparison", time.time(), record)
+        unstable = store.unstable.of_run(candidate.id)
     if given.json:
-        emit_record({"id": identity, **record})
+        emit_record({"id": identity, **record, "unstable": to_json(unstable)})
     else:
         shown = {"all": None, "none": 0}.get(given.slices, MAX_SLICE_LINES)
-        emit(comparison_text(identity, comparison, gate, shown))
+        emit(comparison_text(identity, comparison, gate, shown, unstable))
     return gate.exit_code

@@ -16,10 +16,12 @@ from oloproof.diagnosis.replays import Setting
 from oloproof.errors import ConfigurationError
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
+from oloproof.report.dataset_text import dataset_lines
 from oloproof.report.diagnosis_text import diagnosis_text
 from oloproof.run_records import Run
+from oloproof.settings.cases import case_file_digest
 from oloproof.settings.project import load_project
-from oloproof.workplace import Store, diagnosing, diagnosis_session, hosted
+from oloproof.workplace import Store, diagnosing, diagnosis_session, guarded, hosted
 
 
 def command(given: argparse.Namespace) -> int:
@@ -32,18 +34,21 @@ def command(given: argparse.Namespace) -> int:
             _check_criterion(run, given.criterion)
             progress.say(f"importing {project.config.system.rag.object}")
             control = Control(given.repeats, given.control == "full")
-            if given.intervention == GOLD_CONTEXT:
-                diagnosis = _diagnose(run, given.criterion, control, host, store, progress)
-            else:
-                setting = replayed_setting(given, run, host, store)
-                diagnosis = _replay(run, given.criterion, setting, control, host, store, progress)
+            with guarded(host, store):
+                if given.intervention == GOLD_CONTEXT:
+                    diagnosis = _diagnose(run, given.criterion, control, host, store, progress)
+                else:
+                    setting = replayed_setting(given, run, host, store)
+                    diagnosis = _replay(run, given.criterion, setting, control, host, store, progress)
             known = store.unstable.of_run(run.id)
     finally:
         progress.clear()
     if given.json:
         emit_record({"id": diagnosis.id, **to_json(diagnosis)})
     else:
-        emit(diagnosis_text(diagnosis, known))
+        text = diagnosis_text(diagnosis, known)
+        digest = case_file_digest(project.dataset)
+        emit("\n".join([*dataset_lines(run, project.dataset_shown, digest), text]))
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from oloproof.cli.output import emit, emit_record
@@ -21,6 +22,7 @@ from oloproof.report.comparison_text import comparison_text
 from oloproof.report.diagnosis_text import diagnosed_case_line
 from oloproof.report.run_text import run_text
 from oloproof.report.terminal import plain
+from oloproof.report.unstable_text import unstable_lines
 from oloproof.run_records import CaseRow, Run, judgment_to_json
 from oloproof.settings.cases import case_from_json
 from oloproof.workplace import RELEASE_POLICY, Store, load_policies
@@ -41,7 +43,7 @@ def command(given: argparse.Namespace) -> int:
         elif kind == "diagnosis":
             text, record = _diagnosis(given, identity, store.runs.document(identity))
         else:
-            text, record = _comparison(given, identity, store.runs.document(identity))
+            text, record = _comparison(given, store, identity)
     if given.json:
         emit_record(record)
     else:
@@ -54,15 +56,18 @@ def _run(given: argparse.Namespace, store: Store, run: Run) -> tuple[str, Any]:
     if given.failures:
         rows = _failures(rows, run, given.criterion)
     chosen = list(rows)
+    unstable = store.unstable.of_run(run.id)
+    marks = unstable_lines(unstable, [e.criterion for e in run.evaluators])
     if given.failures:
         count = "1 failed or errored case" if len(chosen) == 1 else f"{len(chosen)} failed or errored cases"
-        text = "\n".join([f"Run {run.id} · {count}", *(case_lines(run, chosen) if chosen else ())])
+        text = "\n".join([f"Run {run.id} · {count}", *(case_lines(run, chosen) if chosen else ()), *marks])
     elif run.parent is None:
         gate, problem = _decided(given, store, run)
-        text = "\n".join([run_text(run, gate, lambda: chosen), *map(plain, problem.splitlines())])
+        text = "\n".join([run_text(run, gate, lambda: chosen, unstable), *map(plain, problem.splitlines())])
     else:
-        text = "\n".join([f"Run {run.id} · {run.kind} of {run.parent}", *case_lines(run, chosen)])
-    return text, {"run": to_json(run), "cases": [_row_json(row) for row in chosen]}
+        text = "\n".join([f"Run {run.id} · {run.kind} of {run.parent}", *case_lines(run, chosen), *marks])
+    cases = [_row_json(row) for row in chosen]
+    return text, {"run": to_json(run), "cases": cases, "unstable": to_json(unstable)}
 
 
 def _decided(given: argparse.Namespace, store: Store, run: Run) -> tuple[Gate | None, str]:
@@ -99,6 +104,8 @@ def _case(given: argparse.Namespace, store: Store, run: Run) -> tuple[str, Any]:
         execution = store.results.executions([row.execution]).get(row.execution)
     else:
         execution = _before_error(store, run, row)
+    if execution is not None:  # that of a replay whose context stayed as it was is the run's
+        execution = replace(execution, top_k=run.system.top_k)
     passages = (*execution.candidates, *execution.context) if execution else ()
     if row.execution is not None and not row.log:  # a hit printed when it was made
         row = row._replace(log=store.results.printed(row.execution))
@@ -117,7 +124,10 @@ def _case(given: argparse.Namespace, store: Store, run: Run) -> tuple[str, Any]:
             for position, c in enumerate(execution.candidates, 1)
         ]
         record["output"] = execution.output
-    return case_text(run, view), record
+    unstable = [each for each in store.unstable.of_run(run.id) if each.case_id == case.id]
+    record["unstable"] = to_json(unstable)
+    marks = unstable_lines(unstable, [e.criterion for e in run.evaluators])
+    return "\n".join([case_text(run, view), *marks]), record
 
 
 def _before_error(store: Store, run: Run, row: CaseRow) -> Execution | None:
@@ -150,11 +160,12 @@ def _diagnosis(given: argparse.Namespace, identity: str, record: Any) -> tuple[s
     return "\n".join(diagnosed_case_line(case, diagnosis) for case in cases), {"id": identity, **record}
 
 
-def _comparison(given: argparse.Namespace, identity: str, record: Any) -> tuple[str, Any]:
+def _comparison(given: argparse.Namespace, store: Store, identity: str) -> tuple[str, Any]:
     if given.case:
         raise ConfigurationError("--case shows a case of a run or a diagnosis; name one of the compared runs")
+    record = store.runs.document(identity)
     comparison = from_json(Comparison, json.dumps(record["comparison"]))
-    return comparison_text(identity, comparison, from_json(Gate, json.dumps(record["gate"]))), {
-        "id": identity,
-        **record,
-    }
+    gate = from_json(Gate, json.dumps(record["gate"]))
+    unstable = store.unstable.of_run(comparison.candidate)
+    text = comparison_text(identity, comparison, gate, unstable=unstable)
+    return text, {"id": identity, **record, "unstable": to_json(unstable)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from oloproof.diagnosis.replays import Setting
+from oloproof.diagnosis.replays import Setting, check_depth
 from oloproof.errors import ConfigurationError
 from oloproof.execution.host import AppHost
 from oloproof.run_records import Run
@@ -57,12 +57,3 @@ def replayed_setting(given: argparse.Namespace, run: Run, host: AppHost, store: 
             )
     reranker = None if given.reranker is None else host.reranker(given.reranker, store.outlines)
     return Setting.of(run, top_k=given.top_k, token_budget=given.token_budget, reranker=reranker)
-
-
-def check_depth(run: Run, top_k: int) -> None:
-    """Refuse a top_k for which nothing was recorded."""
-    if top_k > run.system.depth:
-        raise ConfigurationError(
-            f"--top-k {top_k}: {run.id} recorded no more than {run.system.depth} candidates a case, its depth; raise "
-            "depth and make a run with `oloproof run` first"
-        )

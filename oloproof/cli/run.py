@@ -43,5 +43,7 @@ def _run(given: argparse.Namespace, progress: Progress) -> tuple[Any, str, int]:
             suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
             run = evaluate(suite, host, store, progress)
             gate = decide_run(run, policies, lambda: store.runs.rows(run.id))
-            text = "" if given.json else run_text(run, gate, lambda: store.runs.rows(run.id))
-    return {"run": to_json(run), "gate": to_json(gate)}, text, gate.exit_code
+            unstable = store.unstable.of_run(run.id)
+            text = "" if given.json else run_text(run, gate, lambda: store.runs.rows(run.id), unstable)
+    record = {"run": to_json(run), "gate": to_json(gate), "unstable": to_json(unstable)}
+    return record, text, gate.exit_code

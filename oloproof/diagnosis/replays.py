@@ -174,6 +174,15 @@ class Replaying:
         return Replayed(each, execution, judgments, True)
 
 
+def check_depth(run: Run, top_k: int) -> None:
+    """Refuse a top_k for which nothing was recorded."""
+    if top_k > run.system.depth:
+        raise ConfigurationError(
+            f"--top-k {top_k}: {run.id} recorded no more than {run.system.depth} candidates a case, its depth; raise "
+            "depth and make a run with `oloproof run` first"
+        )
+
+
 def replayed_steps(steps: ReplaySteps, reranker: Reranker | None, each: RecordedCase) -> Steps:
     """A case under the settings of the steps; its recorded execution where neither candidates nor context change.
     Raises RerankerError."""

@@ -148,6 +148,13 @@ class AppHost:
         return modules
 
     @property
+    def counts_tokens(self) -> bool:
+        """Whether the app has a method count_tokens."""
+        self.check()
+        assert self._found is not None
+        return bool(self._found["counts_tokens"])
+
+    @property
     def search(self) -> Sequence[str]:
         """The folders in which the app finds modules of the project."""
         self.check()

@@ -10,7 +10,9 @@ from oloproof.pairing import EvaluatorChange
 from oloproof.report.decisions_text import decision_lines, gate_line
 from oloproof.report.run_text import excluded_text
 from oloproof.report.terminal import plain
+from oloproof.report.unstable_text import unstable_lines
 from oloproof.statistics.figures import points, points_interval
+from oloproof.store.unstable import UnstableCase
 
 #: How many slice lines are printed before they are only counted, and how many case ids a line names.
 MAX_SLICE_LINES = 60
@@ -20,16 +22,25 @@ MAX_DETAILS = 4
 
 
 def comparison_text(
-    identity: str, comparison: Comparison, gate: Gate, max_slices: int | None = MAX_SLICE_LINES
+    identity: str,
+    comparison: Comparison,
+    gate: Gate,
+    max_slices: int | None = MAX_SLICE_LINES,
+    unstable: Sequence[UnstableCase] = (),
 ) -> str:
     """What `oloproof compare` prints; `identity` is the id under which the comparison is stored, `max_slices` how many
-    slice lines it shows (None: all)."""
+    slice lines it shows (None: all), `unstable` the candidate's cases that are remembered as such."""
     c = comparison
     pairs = "1 paired case" if c.paired_cases == 1 else f"{c.paired_cases} paired cases"
     lines = [f"Comparison {identity} of {c.candidate} against {c.baseline} · {pairs}"]
     lines += [f"{metric.criterion}: {difference_text(metric)}" for metric in c.metrics]
     lines += _slice_lines(c, max_slices)
     lines += _flip_lines(c)
+    flipped = {(f.criterion, case_id) for f in c.flips for case_id in (*f.new_failures, *f.fixed)}
+    lines += unstable_lines(
+        [each for each in unstable if (each.criterion, each.case_id) in flipped],
+        [f.criterion for f in c.flips],
+    )
     lines += _unpaired_lines(c)
     lines += decision_lines(gate.decisions)
     lines.append(gate_line(gate))

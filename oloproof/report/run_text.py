@@ -10,8 +10,10 @@ from oloproof.records import Metric
 from oloproof.report.decisions_text import decision_lines, gate_line
 from oloproof.report.tables import grid
 from oloproof.report.terminal import plain
+from oloproof.report.unstable_text import unstable_lines
 from oloproof.run_records import CaseRow, Run, SliceRow, Tally
 from oloproof.statistics.figures import percent, percent_interval, score, score_interval
+from oloproof.store.unstable import UnstableCase
 
 #: How many slice values, and how many changed files, a run shows before it only counts them.
 MAX_SLICE_ROWS = 40
@@ -21,13 +23,19 @@ MAX_REASONS = 5
 MAX_REASON = 200
 
 
-def run_text(run: Run, gate: Gate | None, rows: Callable[[], Iterable[CaseRow]]) -> str:
+def run_text(
+    run: Run,
+    gate: Gate | None,
+    rows: Callable[[], Iterable[CaseRow]],
+    unstable: Sequence[UnstableCase] = (),
+) -> str:
     """What `oloproof run` prints; without a gate what comes before it. `rows` gives the run's cases, which are looked
-    at when some errored."""
+    at when some errored; `unstable` are those that are remembered as such."""
     lines = [_heading(run), *_table(run.metrics), *_slices(run)]
     lines += reuse_lines(run)
     if run.errored:
         lines += _error_lines(run, rows())
+    lines += unstable_lines(unstable, [e.criterion for e in run.evaluators])
     if gate is not None:
         lines += [*decision_lines(gate.decisions), gate_line(gate)]
     return "\n".join(lines)

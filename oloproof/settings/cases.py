@@ -101,6 +101,15 @@ def iter_cases(facts: CaseFileFacts) -> Iterator[Case]:
         raise changed
 
 
+def case_file_digest(path: Path) -> str | None:
+    """The hex digest of a case file's bytes; None when it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError):
+        return None
+
+
 def case_from_json(obj: dict[str, Any], line: int = 0) -> Case:
     """The case of a JSON object that was checked before; `line` is 0 for one that comes from a store."""
     expected = obj.get("expected", {})
