@@ -100,9 +100,15 @@ class Judging:
         self._results = results
         #: By evaluator, the files that its function read for any case so far.
         self._data: list[dict[str, str | None]] = [{} for _ in evaluators]
+        self._seen: list[set[bytes]] = [set() for _ in evaluators]
         self._custom = any(evaluator.asks_worker for evaluator in evaluators)
         self.hits = 0
         self.misses = 0
+
+    @property
+    def programs(self) -> set[str]:
+        """Programs that the user's own evaluators started."""
+        return self._files.programs
 
     def records(self) -> tuple[EvaluatorRecord, ...]:
         """The evaluators as they judged so far, with what they read."""
@@ -135,9 +141,11 @@ class Judging:
         return tuple(judgments)
 
     def _note_data(self, ids: Sequence[bytes]) -> None:
-        for identity, evaluator, data in zip(ids, self._evaluators, self._data, strict=True):
+        for identity, evaluator, data, seen in zip(
+            ids, self._evaluators, self._data, self._seen, strict=True
+        ):
             if evaluator.asks_worker:
-                data.update(self._files.remembered(identity))
+                data.update(each for each in self._files.files_in(identity, seen) if "//" not in each[0])
 
     def known(
         self, case: Case, execution: Execution, *, look: bool = True
@@ -367,6 +375,7 @@ class Evaluation:
             seconds=seconds,
             stage_seconds=self._stage_seconds,
             finished=True,
+            programs=tuple(sorted(self.steps.programs | self.judging.programs)),
             stale=StaleRetrievals(stale.retrievals, tuple(sorted(stale.files))) if stale.retrievals else None,
         )
 

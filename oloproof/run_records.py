@@ -70,7 +70,8 @@ class Run:
     not give an answer. `finished` is false while it goes on and for ever if it was interrupted. `created` is ISO
     8601 in UTC. `config` is the configuration's path as the user gave it, `seconds` is the whole evaluation,
     `stage_seconds` what the stage calls made in it took together. `stale` is set when a file that retrievals had read
-    changed under an unchanged index_version. `ingredients` says for each stage what its code fingerprint is made of.
+    changed under an unchanged index_version. `programs` are those that the user's code started for its results: what
+    they read is not seen. `ingredients` says for each stage what its code fingerprint is made of.
     """
 
     id: str
@@ -96,6 +97,7 @@ class Run:
     stage_seconds: float
     finished: bool
     stale: StaleRetrievals | None = None
+    programs: tuple[str, ...] = ()
     ingredients: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def metric(self, criterion: str) -> Metric | None:

@@ -183,7 +183,8 @@ def measured_system(run: Run, host: AppHost, store: Store, *, retrieval: bool) -
     files = host.files(store.results)
     read = store.results.file_sets_of(run.id)
     sets = read["generate"] | (read["retrieve"] if retrieval else set())
-    changed = sorted({name for each in sets for name in files.changed(each)})
+    seen: set[bytes] = set()
+    changed = sorted({name for each in sets for name in files.changed(each, seen)})
     if changed:
         raise ConfigurationError(
             f"{', '.join(changed[:5])}: changed since {run.id}, whose stages read it, so its cases cannot be "

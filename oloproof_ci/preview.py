@@ -18,7 +18,7 @@ from oloproof.evaluation import Suite, evaluator_records
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
 from oloproof.paired_runs import PairedRuns
-from oloproof.report.run_text import stale_sentence
+from oloproof.report.run_text import programs_sentence, stale_sentence
 from oloproof.run_records import Run
 from oloproof.settings.cases import CaseFileFacts, iter_cases
 from oloproof.settings.policy import Policy
@@ -312,6 +312,8 @@ def _warnings(head: Run, base: Run | None) -> tuple[Warning, ...]:
     warnings = []
     if head.stale is not None:
         warnings.append(Warning("stale_index", stale_sentence(head) + "."))
+    if head.programs:
+        warnings.append(Warning("unseen_reads", programs_sentence(head) + "."))
     if base is None:
         return tuple(warnings)
     ran = base.cache.retrieve.miss

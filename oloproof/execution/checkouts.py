@@ -27,7 +27,7 @@ def git_settings(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def tracked_by_git(folder: Path, account: Account | None = None) -> Callable[[str], bool] | None:
-    """Whether a path below a work tree's top is a file that git tracks; None outside a work tree."""
+    """Whether a path below a work tree's top is one that git tracks; None outside a work tree."""
     if not (folder / ".git").exists():
         return None
     as_other = {} if account is None else account.popen_arguments()
@@ -47,4 +47,16 @@ def tracked_by_git(folder: Path, account: Account | None = None) -> Callable[[st
     if done.returncode:
         return None
     tracked = frozenset(done.stdout.decode("utf-8", "surrogateescape").split("\0"))
-    return tracked.__contains__
+    folders = frozenset({folder for path in tracked for folder in _folders_of(path)} | {".", ""})
+
+    def is_tracked(path: str) -> bool:
+        """Also a folder in which something is tracked, and what lies beyond a link or in a submodule that is."""
+        path = path.removesuffix("/")
+        return path in tracked or path in folders or any(folder in tracked for folder in _folders_of(path))
+
+    return is_tracked
+
+
+def _folders_of(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:at]) for at in range(1, len(parts))]

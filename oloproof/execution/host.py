@@ -174,7 +174,9 @@ class AppHost:
         identity = self.project.config.identity
         root = Path(self.checkout.watch)
         counts = self._tracked if self.project.config.prepare is not None else None
-        return ProjectFiles(root, records, identity.ignore_files, counts or (lambda path: True))
+        return ProjectFiles(
+            root, records, identity.ignore_files, counts or (lambda path: True), self.project.root
+        )
 
     @cached_property
     def _tracked(self) -> Callable[[str], bool] | None:

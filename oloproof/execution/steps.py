@@ -7,7 +7,6 @@ cases are under way at once and where the requests run.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -70,7 +69,9 @@ class StaleIndex:
     """Stored retrievals that did not count since a file they read has changed while `index_version` has not."""
 
     retrievals: int = 0
-    files: Counter[str] = field(default_factory=Counter)
+    files: set[str] = field(default_factory=set)
+    #: Sets of files that have been looked at: they share most of what they hold.
+    seen: set[bytes] = field(default_factory=set)
 
 
 class CaseSteps:
@@ -107,6 +108,11 @@ class CaseSteps:
         self._keep = keep
         self._tokens: dict[Candidate, tuple[int, bytes]] = {}
         self._unions: dict[frozenset[bytes], bytes] = {}
+
+    @property
+    def programs(self) -> set[str]:
+        """Programs that the stages started for the results that were looked at."""
+        return self._files.programs
 
     def identity(self, case: Case) -> bytes:
         """The identity of the case's execution."""
@@ -174,21 +180,19 @@ class CaseSteps:
         )
         key = Key(identity, self._files.identify(reply.reads))
         made = StoredRetrieval(key, reply.value["query"], candidates, reply.seconds, reply.log)
-        for earlier in self._results.retrievals(identity):
-            if (
-                earlier.key == key
-            ):  # another run on this store was quicker, and its result is the one that stands
-                return earlier
+        for earlier in self._results.retrievals(identity) if self._results.shared else ():
+            if self._files.valid(earlier.key.files):
+                return earlier  # another run on this store was quicker, and its result is the one that stands
         self._results.put_retrieval(made, self._clock(), self.system.index_version)
         return made
 
     def _note_stale(self, files: bytes) -> None:
-        changed = self._files.changed(files)
+        changed = self._files.changed(files, self.stale.seen)
         if self._stale_is_error:
             raise ConfigurationError(
-                f"{', '.join(changed)}: changed, and index_version is still {self.system.index_version!r}, so stored "
-                "retrievals may not be what the index gives now; change index_version, or set identity.on_stale_index "
-                "to rerun"
+                f"{', '.join(sorted(changed))}: changed, and index_version is still {self.system.index_version!r}, "
+                "so stored retrievals may not be what the index gives now; change index_version, or set "
+                "identity.on_stale_index to rerun"
             )
         self.stale.retrievals += 1
         self.stale.files.update(changed)
@@ -237,8 +241,8 @@ class CaseSteps:
         key = Key(identity, self._files.identify(reply.reads))
         made = StoredGeneration(key, reply.value, reply.seconds, reply.log)
         for earlier in self._results.generations(identity) if self._results.shared else ():
-            if earlier.key == key:  # as above
-                return earlier
+            if self._files.valid(earlier.key.files):
+                return earlier  # as above
         self._results.put_generation(made, self._clock())
         return made
 
@@ -263,8 +267,7 @@ class CaseSteps:
             return next(iter(sets))
         name = frozenset(sets)
         if name not in self._unions:
-            paths = {path for each in sets if each for path, _ in self._results.file_set(each)}
-            self._unions[name] = self._files.identify(tuple(sorted(paths)))
+            self._unions[name] = self._files.union(sets)
         return self._unions[name]
 
     def _passages(self, candidates: Sequence[Candidate]) -> list[list[Any]]:

@@ -15,9 +15,10 @@ from oloproof.run_records import CaseRow, Run, SliceRow, Tally
 from oloproof.statistics.figures import percent, percent_interval, score, score_interval
 from oloproof.store.unstable import UnstableCase
 
-#: How many slice values, and how many changed files, a run shows before it only counts them.
+#: How many slice values, and how many changed files and programs, a run shows before it only counts them.
 MAX_SLICE_ROWS = 40
 MAX_STALE_FILES = 5
+MAX_PROGRAMS = 5
 #: How many reasons of errored cases it shows, and how many characters of each.
 MAX_REASONS = 5
 MAX_REASON = 200
@@ -53,7 +54,17 @@ def reuse_lines(run: Run) -> list[str]:
         lines.append(f"Equal inputs: {cache.equal_inputs} {verb} the input of another case and its execution")
     if run.stale is not None:
         lines.append(f"Warning: {stale_sentence(run)}")
+    if run.programs:
+        lines.append(f"Warning: {programs_sentence(run)}")
     return lines
+
+
+def programs_sentence(run: Run) -> str:
+    """What is said when the user's code started other programs."""
+    named = ", ".join(plain(name) for name in run.programs[:MAX_PROGRAMS])
+    more = len(run.programs) - MAX_PROGRAMS
+    named += f" and {more} more" if more > 0 else ""
+    return f"the code started {named}: changes to files that other programs read are not seen; see docs/identity.md"
 
 
 def stale_sentence(run: Run) -> str:

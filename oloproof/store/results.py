@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from oloproof.canonical import digest
-from oloproof.identity.files import NOTHING_READ, FileState
+from oloproof.identity.files import NOTHING_READ, FileSet
 from oloproof.identity.system import text_id
 from oloproof.records import Candidate, Execution, Judgment, State
 from oloproof.store.database import Database, Entry, in_parts, marks
@@ -107,16 +107,22 @@ class Results:
 
     # ------------------------------------------------------------------------------------ files
 
-    def file_set(self, identity: bytes) -> list[FileState]:
-        """The files of a set, with their digests; empty when the set is not known."""
+    def file_set(self, identity: bytes) -> FileSet | None:
+        """The set of files of this identity, None when it is not known."""
         row = self._database.find("file_set", identity)
-        return [] if row is None else [(path, content) for path, content in json.loads(row[1])]
+        if row is None:
+            return None
+        record = json.loads(row[1])
+        sets = [bytes.fromhex(each) for each in record["sets"]]
+        return FileSet(tuple(sets), tuple([(path, content) for path, content in record["files"]]))
 
-    def put_file_set(self, identity: bytes, files: Sequence[FileState]) -> None:
-        self._database.add("file_set", [(identity, json.dumps(files))])
+    def put_file_set(self, identity: bytes, files: FileSet) -> None:
+        self._database.add("file_set", [(identity, _file_set_json(files))])
 
-    def replace_file_set(self, identity: bytes, files: Sequence[FileState]) -> None:
-        self._database.write("INSERT OR REPLACE INTO file_set VALUES (?, ?)", [(identity, json.dumps(files))])
+    def replace_file_set(self, identity: bytes, files: FileSet) -> None:
+        self._database.write(
+            "INSERT OR REPLACE INTO file_set VALUES (?, ?)", [(identity, _file_set_json(files))]
+        )
 
     def file_sets_of(self, run: str) -> dict[str, set[bytes]]:
         """The sets of files that a run's retrievals and generations depend on."""
@@ -289,6 +295,10 @@ class Outlines:
 
     def write(self, entries: Mapping[str, str]) -> None:
         self._database.add("outline", entries.items())
+
+
+def _file_set_json(files: FileSet) -> str:
+    return json.dumps({"sets": [each.hex() for each in files.sets], "files": files.files})
 
 
 def _retrieval(row: Entry) -> StoredRetrieval:

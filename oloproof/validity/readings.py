@@ -27,13 +27,12 @@ def changed_files(run: Run, runs: Runs, results: Results, files: ProjectFiles) -
     read["count_tokens"] = _read_in_counting(run, runs, results)
     read[JUDGE] = _read_in_judging(run, runs)
     for part in (*STAGES, JUDGE):
+        seen: set[bytes] = set()
         for identity in read[part]:
-            changed = set(files.changed(identity))
-            for path, content in results.file_set(identity) if changed else ():
-                if path in changed:
-                    parts = found.setdefault((path, content, files.content(path)), [])
-                    if part not in parts:
-                        parts.append(part)
+            for change in files.changes(identity, seen):
+                parts = found.setdefault(change, [])
+                if part not in parts:
+                    parts.append(part)
     return tuple(
         Change(
             f"{'folder' if path.endswith('/') else 'file'} {path}",
@@ -52,20 +51,14 @@ def _read_in_counting(run: Run, runs: Runs, results: Results) -> set[bytes]:
     if run.system.token_budget is None:
         return sets
     identities = Identities(run.system)
-    found: dict[bytes, set[tuple[str, str | None]]] = {}
-
-    def states(identity: bytes) -> set[tuple[str, str | None]]:
-        if identity not in found:
-            found[identity] = set(results.file_set(identity))
-        return found[identity]
-
     for rows in _windows(runs.rows(run.id)):
         ids = [row.execution for row in rows if row.execution is not None]
         for files, executions in results.executions_by_files(ids).items():
             candidates = {c for execution in executions for c in execution.candidates[: execution.top_k]}
             counts = results.token_counts([identities.token_count(c) for c in candidates])
             variants = {variant for each in counts.values() for variant, _ in each}
-            sets |= {variant for variant in variants if states(variant) <= states(files)}
+            known = results.file_set(files)
+            sets |= variants & {files, *(known.sets if known is not None else ())}
     return sets
 
 

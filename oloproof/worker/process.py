@@ -17,7 +17,7 @@ from oloproof.worker.channel import LEFTOVER, PIPES_LOST
 from oloproof.worker.failures import lacks_memory, too_small
 from oloproof.worker.kernel import MARK, memory_file, oom_kills, scratch_file
 from oloproof.worker.lifeline import lifeline
-from oloproof.worker.opened import Opened
+from oloproof.worker.opened import Opened, ReadSet
 from oloproof.worker.printing import LOG_HEAD, PAGE_SIZE, left_out, read_log
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -58,9 +58,8 @@ class Reply:
     """What a call came to: a value, or why there is none.
 
     `kind` is None, or exception, invalid_return, exit (the code called sys.exit), crash (the process ended), or
-    timeout. `log` is what the call printed. `reads` are the project files that the worker had opened for reading by
-    then, as sorted paths below the watched folder; in the reply to `retrieve` without those that only later stages
-    opened. Replies of one worker share the tuple while nothing new is opened.
+    timeout. `log` is what the call printed. `reads` is what the worker had read of the project by then, None when
+    that is nothing; in the reply to `retrieve` without what only later stages read.
     """
 
     value: Any = None
@@ -69,7 +68,7 @@ class Reply:
     traceback: str | None = None
     seconds: float = 0.0
     log: str = ""
-    reads: tuple[str, ...] = ()
+    reads: ReadSet | None = None
 
 
 class Lost(Exception):

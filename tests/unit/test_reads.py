@@ -31,7 +31,8 @@ def write(path, mode="w"):
         file.write("text")
 
 def told():
-    print(json.dumps(reads.drain()))
+    found = reads.drain()
+    print(json.dumps(found and [[name for name, _ in names] for names in found]))
 
 """
 
@@ -263,8 +264,8 @@ def test_no_file_is_lost_between_threads(root: Path) -> None:
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
-            found += (reads.drain() or [[]])[0]
-        found += (reads.drain() or [[]])[0]
+            found += [name for name, _ in (reads.drain() or [[]])[0]]
+        found += [name for name, _ in (reads.drain() or [[]])[0]]
         assert sorted(found) == sorted(f"data/{n}.txt" for n in range(400)), len(found)
     """
     noted(root, code)
@@ -287,3 +288,107 @@ def test_no_file_is_lost_between_threads(root: Path) -> None:
 )
 def test_a_folder_that_is_listed_is_noted_with_a_slash(root: Path, code: str, noted: list[str]) -> None:
     assert [name for name in files(root, code) if name.endswith("/")] == noted
+
+
+# ------------------------------------------------------------------------------ what the hook must go after
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        # opened in another way
+        (
+            "fd = os.open('data', os.O_RDONLY); os.close(os.open('corpus.jsonl', os.O_RDONLY, dir_fd=fd))",
+            "corpus",
+        ),
+        ("fd = os.open('data', os.O_RDONLY); os.listdir(fd)", "data/"),
+        ("list(os.fwalk('data'))", "data/"),
+        ("import ctypes; Path('own.so').touch(); ctypes.CDLL('./own.so')", "own.so"),
+        # source text as data
+        ("import pkgutil; pkgutil.get_data('package', 'prompts.py')", "package/prompts.py"),
+        (
+            "from importlib import resources; resources.files('package').joinpath('prompts.py').read_text()",
+            "prompts",
+        ),
+        (
+            "from importlib import resources; resources.open_binary('package', 'prompts.py').close()",
+            "prompts",
+        ),
+        ("import inspect, package.prompts; inspect.getsource(package.prompts)", "package/prompts.py"),
+        ("import runpy; runpy.run_path('module.py')", "module.py"),
+        # other processes
+        ("os.fork() or (read('a.txt'), os._exit(0)); os.wait()", "a.txt"),
+        (
+            "import multiprocessing as m\nwith m.get_context('fork').Pool(2) as p: p.map(read, ['a.txt'])",
+            "a.txt",
+        ),
+        ("import subprocess; subprocess.run(['cat', 'a.txt'])", "a.txt"),
+        ("import subprocess; subprocess.run('cat a.txt | wc', shell=True)", "a.txt"),
+        ("import subprocess; subprocess.run([sys.executable, 'module.py'])", "module.py"),
+        ("import subprocess; subprocess.run(['cat', 'corpus.jsonl'], cwd='data')", "data/corpus.jsonl"),
+        ("import subprocess; subprocess.run(['true', '--config=data/corpus.jsonl'])", "data/corpus.jsonl"),
+        ("os.system('cat a.txt >/dev/null')", "a.txt"),
+        ("os.waitpid(os.posix_spawn('/bin/cat', ['cat', 'a.txt'], {}), 0)", "a.txt"),
+        ("os.spawnvp(os.P_WAIT, 'cat', ['cat', 'a.txt'])", "a.txt"),
+        # whether a file is there
+        ("os.path.exists('a.txt')", "a.txt//exists"),
+        ("Path('synonyms.txt').is_file()", "synonyms.txt//exists"),
+        ("os.access('synonyms.txt', os.R_OK)", "synonyms.txt//exists"),
+        ("os.stat(root / 'a.txt')", "a.txt//exists"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_read_in_a_roundabout_way_is_noted(root: Path, code: str, expected: str) -> None:
+    (root / "package").mkdir()
+    for name in ("__init__", "prompts"):
+        (root / "package" / f"{name}.py").write_text("PROMPT = 'say'\n")
+    quiet = "sys.dont_write_bytecode = True; sys.path.insert(0, str(root)); null = os.dup(1); os.dup2(2, 1)"
+    try_it = f"try:\n    {code.replace(chr(10), chr(10) + '    ')}\nexcept OSError: pass"
+    (found,) = noted(root, f"{quiet}\n{try_it}\nos.dup2(null, 1)\ntold()")
+    assert found is not None
+    assert [name for name in found[0] if expected in name], found
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import platform; platform.processor()",
+        "Path('new.txt').exists(); write('new.txt'); Path('new.txt').exists()",
+        "os.path.exists('data'); os.makedirs('out/x', exist_ok=True); os.path.isdir('out')",
+        "os.path.exists('log.txt'); write('log.txt', 'a')",
+        "os.fork() or (write('new.txt'), os._exit(0)); os.wait(); read('new.txt')",
+        "os.path.exists('/etc/passwd')",
+        "import shutil; write('new.txt'); shutil.copy('new.txt', 'copy.txt'); read('copy.txt')",
+    ],
+)
+def test_looking_at_what_is_made_here_or_elsewhere_is_not_noted(root: Path, code: str) -> None:
+    assert files(root, code) == []
+
+
+def test_other_programs_are_named(root: Path) -> None:
+    code = """
+        import subprocess
+        subprocess.run(["true"])
+        os.system("cat a.txt")
+    """
+    assert [name for name in files(root, code) if name.endswith("//program")] == [
+        "cat//program",
+        "true//program",
+    ]
+
+
+def test_a_folder_that_is_a_link_counts_as_what_it_leads_to_and_as_a_link(root: Path) -> None:
+    (root / "v1").mkdir()
+    (root / "v1" / "c.txt").write_text("")
+    (root / "current").symlink_to("v1")
+    (root.parent / "elsewhere").mkdir()
+    (root.parent / "elsewhere" / "c.txt").write_text("")
+    (root / "outside").symlink_to(root.parent / "elsewhere")
+    assert files(root, "read('current/c.txt')") == ["current//link", "v1/c.txt"]
+    assert files(root, "os.listdir('current')") == ["current//link", "v1/"]
+    assert files(root, "read('outside/c.txt')") == ["outside/c.txt"]
+
+
+def test_a_file_that_changed_is_told_again(root: Path) -> None:
+    code = "read('a.txt'); told(); read('a.txt'); told(); write('a.txt', 'a'); read('a.txt'); told()"
+    assert noted(root, code) == [[["a.txt"], []], None, [["a.txt"], []]]
