@@ -187,12 +187,33 @@ def remove_unnamed(connection: sqlite3.Connection) -> None:
     connection.execute(
         "INSERT OR IGNORE INTO temp.named SELECT id FROM main.judgment"
     )  # what its function read
+    _name_sets_of_sets(connection)
     connection.execute("DELETE FROM main.file_set WHERE id NOT IN (SELECT id FROM temp.named)")
     connection.execute("DROP TABLE temp.named")
     connection.execute(
         "DELETE FROM main.last_used WHERE id NOT IN (SELECT id FROM main.execution) "
         "AND id NOT IN (SELECT id FROM main.retrieval)"
     )
+
+
+def _name_sets_of_sets(connection: sqlite3.Connection) -> None:
+    """Add to temp.named the sets of files of which those consist that are named there."""
+    parts = {
+        identity: [bytes.fromhex(each) for each in json.loads(sets)]
+        for identity, sets in connection.execute(
+            "SELECT id, json_extract(files, '$.sets') FROM main.file_set"
+        )
+    }
+    waiting = [
+        identity for (identity,) in connection.execute("SELECT id FROM temp.named") if identity in parts
+    ]
+    named = set(waiting)
+    while waiting:
+        for part in parts.get(waiting.pop(), ()):
+            if part not in named:
+                named.add(part)
+                waiting.append(part)
+    connection.executemany("INSERT OR IGNORE INTO temp.named VALUES (?)", [(each,) for each in named])
 
 
 def _counts(connection: sqlite3.Connection) -> dict[str, int]:

@@ -12,7 +12,8 @@ import pytest
 from oloproof.execution.checkouts import tracked_by_git
 from oloproof.identity.files import NOTHING_READ, ProjectFiles
 from oloproof.store.database import Database
-from oloproof.store.results import Results
+from oloproof.store.recency import remove_unnamed
+from oloproof.store.results import Key, Results, StoredGeneration
 from oloproof.worker.opened import ReadSet
 from oloproof.worker.reads import file_stamp, folder_stamp, kind_of
 
@@ -175,3 +176,16 @@ def test_what_git_tracks_are_files_their_folders_and_what_lies_beyond_a_link(roo
     assert tracked is not None
     assert all(tracked(path) for path in ("data/corpus.jsonl", "data/", "./", "link", "link/x.txt"))
     assert not any(tracked(path) for path in ("a.txt", "data/new.txt", "other/"))
+
+
+def test_a_set_that_a_result_has_keeps_those_that_it_names(root: Path, records: Results) -> None:
+    files = ProjectFiles(root, records)
+    first = read(root, "a.txt")
+    used = files.identify(read(root, "b.txt", before=first))
+    unused = files.identify(read(root, "data/corpus.jsonl", before=first))
+    records.put_generation(StoredGeneration(Key(b"i" * 32, used), "{}", 0.0, ""), 0.0)
+    records._database.commit()
+    remove_unnamed(records._database.connection)
+    later = ProjectFiles(root, records)
+    assert later.valid(used)
+    assert not later.valid(unused)
