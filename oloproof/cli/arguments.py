@@ -100,6 +100,22 @@ def _parser() -> argparse.ArgumentParser:
     gate.add_argument("id", metavar="RUN", help="a run: its id, any unique prefix, latest, or latest~1")
     _add_policy(gate, "policy file with rules on one run (default: release.yaml beside the configuration)")
 
+    cache = _command(commands, "cache", "show what the store holds, or remove what has long been out of use")
+    cache.add_argument("action", choices=["stats", "prune"], help="show, or remove")
+    cache.add_argument(
+        "--max-mb",
+        type=_positive,
+        metavar="N",
+        help="prune: results beyond this go, least recently used first (default: cache.max_mb of oloproof.yaml)",
+    )
+    cache.add_argument(
+        "--unused-days",
+        type=_positive,
+        default=30,
+        metavar="N",
+        help="prune: index versions out of use for this long go first (default: 30)",
+    )
+
     identity = _command(
         commands, "identity", "show what stored results depend on, and what has changed since a run"
     )

@@ -98,6 +98,12 @@ class IdentitySettings(Settings):
     on_stale_index: Literal["rerun", "error"] = "rerun"
 
 
+class CacheSettings(Settings):
+    """How large the stage results may grow that a job saves for later ones, and what `oloproof cache prune` leaves."""
+
+    max_mb: Annotated[int, Field(ge=1, le=10_000)] = 500
+
+
 class ProjectConfig(Settings):
     """The contents of oloproof.yaml."""
 
@@ -112,6 +118,7 @@ class ProjectConfig(Settings):
     execution: ExecutionSettings = ExecutionSettings()
     diagnosis: DiagnosisSettings = DiagnosisSettings()
     identity: IdentitySettings = IdentitySettings()
+    cache: CacheSettings = CacheSettings()
     prepare: OptionalText = None
 
 

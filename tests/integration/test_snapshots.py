@@ -294,3 +294,49 @@ def test_a_snapshot_that_fails_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(sqlite3.Error):
         write_snapshot(tmp_path / "absent", tmp_path / "snapshot", now=0.0)
     assert not (tmp_path / "snapshot").exists()
+
+
+# ---------------------------------------------------------------------------------- the local store
+
+
+def _cells(lines: list[str]) -> dict[str, str]:
+    """The first two cells of each row of the tables in a text."""
+    cells = [[cell.strip() for cell in line.split("│")] for line in lines if line.startswith("│")]
+    return {row[1]: row[2] for row in cells}
+
+
+def test_stats_count_what_the_store_holds(two_versions: Path, quick: Oloproof) -> None:
+    folder = two_versions.parents[1]
+    finished = quick("cache", "stats", cwd=folder)
+    assert {"generations": "6", "runs": "2"}.items() <= _cells(finished.lines).items()
+    assert {"1": "3", "2": "3"}.items() <= _cells(finished.lines).items()
+    record = quick("cache", "stats", "--json", cwd=folder).record
+    assert record["counts"]["judgment"] == 12
+    assert [each["index_version"] for each in record["indexes"]] == ["2", "1"]
+
+
+def test_prune_leaves_what_is_in_use(two_versions: Path, quick: Oloproof) -> None:
+    finished = quick("cache", "prune", cwd=two_versions.parents[1])
+    assert finished.stdout.startswith("Nothing to remove")
+    assert len(rows(two_versions, "SELECT id FROM generation")) == 6
+
+
+def test_prune_removes_an_index_version_out_of_use_and_runs_stay_readable(
+    two_versions: Path, quick: Oloproof
+) -> None:
+    folder = two_versions.parents[1]
+    runs = [str(run) for (run,) in rows(two_versions, "SELECT id FROM run ORDER BY id")]
+    with closing(sqlite3.connect(two_versions)) as connection:  # as if the first run were from last year
+        old = "run_01" + "A" * 24
+        connection.execute(
+            "UPDATE run SET id = ?, record = replace(record, id, ?) WHERE id = ?", (old, old, runs[0])
+        )
+        connection.execute("UPDATE run_case SET run = ? WHERE run = ?", (old, runs[0]))
+        connection.execute("UPDATE retrieval SET made = 1 WHERE index_version = '1'")
+        connection.commit()
+    finished = quick("cache", "prune", cwd=folder)
+    assert "Removed 3 retrievals, 3 executions, 6 judgments" in finished.stdout
+    assert "1 stored run kept judgments and metrics, but no longer every recorded answer" in finished.stdout
+    assert rows(two_versions, "SELECT DISTINCT index_version FROM retrieval") == [("2",)]
+    inspected = quick("inspect", old, "--case", "one", cwd=folder)
+    assert inspected.returncode == 0, inspected.stderr
