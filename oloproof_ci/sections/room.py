@@ -61,7 +61,9 @@ def rooms() -> tuple[Room, ...]:
     no_answers = replace(no_slices, answers=False)
     no_ids = replace(no_answers, hidden_names=0)
     fewer = [replace(no_ids, failures=rows, errored=rows, names=min(rows, 5)) for rows in (15, 8, 3)]
-    few = replace(fewer[-1], failures=0, errored=0, criteria=4, factors=2, metrics=20, warnings=5, edits=5)
-    least = replace(few, names=1, criteria=2, factors=1, metrics=6, rules=8, warnings=2, error=5)
-    least = replace(least, loosened=5, edits=0, evaluators=3)
+    few = replace(
+        fewer[-1], failures=0, errored=0, criteria=4, factors=2, metrics=20, warnings=5, edits=5, loosened=10
+    )
+    least = replace(few, names=1, criteria=2, factors=1, metrics=6, rules=6, warnings=2, error=5)
+    least = replace(least, loosened=0, edits=0, evaluators=0)
     return whole, no_slices, no_answers, no_ids, *fewer, few, least

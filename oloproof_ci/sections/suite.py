@@ -45,7 +45,7 @@ def _loosening(each: Loosening) -> list[str]:
 
 
 def _value(text: str) -> str:
-    return prose(shortened(text, ANSWER)) if text else NONE
+    return named(text) if text else NONE
 
 
 def suite_section(report: Report, room: Room) -> str:
@@ -100,6 +100,8 @@ def _evaluators(changes: SuiteChanges, report: Report, room: Room) -> str:
     if not changes.evaluators:
         return ""
     lines = [f"- {named(c.criterion)} {_became(c, report)}" for c in changes.evaluators[: room.evaluators]]
+    if not lines:
+        return f"{counted(len(changes.evaluators), 'evaluator')} differ; `report.json` names them all"
     if len(changes.evaluators) > len(lines):
         lines.append(f"- and {counted(len(changes.evaluators) - len(lines), 'more evaluator')}")
     judged = (

@@ -47,7 +47,7 @@ def test_a_pull_request_cannot_loosen_the_gate_that_it_has_to_pass(support: Chec
     }
     assert "### Looser than on `main`" in done.stdout
     assert "**This asks less than `main` in 5 places**" in done.stdout
-    row = "| `compare.yaml` | `rule no-new-failures, max` | 0 | 9 |"
+    row = "| `compare.yaml` | `rule no-new-failures, max` | `0` | `9` |"
     assert row in [" ".join(line.split()) for line in done.stdout.splitlines()]
 
     own = support.preview("--policy-from", "head")

@@ -21,21 +21,24 @@ from oloproof.diagnosis.factors import Factor
 from oloproof.diagnosis.labels import Label, Strength
 from oloproof.identity.fingerprint import Fingerprints
 from oloproof.identity.system import System
-from oloproof.pairing import EvaluatorChange
+from oloproof.pairing import EvaluatorChange, RenamedCase
 from oloproof.records import Interval, Metric
 from oloproof.run_records import CacheCounts, Tally
 from oloproof_ci.comment import MAX_BYTES, comment
 from oloproof_ci.report import (
     Commit,
     CriterionFailures,
+    EditedCase,
     ErroredCase,
     Errors,
     Evidence,
+    Loosening,
     NewFailure,
     Place,
     PolicyFile,
     Report,
     Side,
+    SuiteChanges,
     Warning,
 )
 from oloproof_ci.sections.words import LABEL_REASONS, rule_reason
@@ -302,6 +305,40 @@ MIN_RULE = Decision(
     "upper_bound_below_minimum",
     4 / 13,
     interval(0.09, 0.61),
+)
+
+
+LOOSENED = (
+    Loosening("compare.yaml", "rule answers-not-worse, margin", "0.05", "0.2"),
+    Loosening("release.yaml", "rule citations-valid", "citations_valid: at most 0 failures", "removed"),
+    Loosening("oloproof.yaml", "identity.ignore_files", "", "*.jsonl"),
+)
+SUITE = SuiteChanges(
+    added=("seat_price",),
+    removed=("seat_count",),
+    renamed=(RenamedCase("refund_1", "refund_annual"),),
+    edited=(
+        EditedCase("trial_length", ("expected.answer", "metadata.topic"), "21 days", "three weeks", 7),
+        EditedCase("late_fee", ("expected.answer",), None, "", 9),
+        EditedCase("one_of_many", (), None, None, 0),
+    ),
+    evaluators=(
+        EvaluatorChange("right", "renamed", ("answer_correct",)),
+        EvaluatorChange("polite", "data", ("words.txt",)),
+        EvaluatorChange("brief", "settings", ("field", "ignore_case")),
+        EvaluatorChange("kind", "code"),
+        EvaluatorChange("hit_rate_at_1", "added"),
+        EvaluatorChange("mrr_at_6", "removed"),
+    ),
+)
+REVIEWED = Decision(
+    "on_suite_change",
+    "",
+    "suite_change",
+    "a person looks at removed and edited cases and evaluators",
+    RuleState.MANUAL_REVIEW,
+    "policy_requires_review",
+    counts={"removed": 1, "edited": 2, "evaluators": 0},
 )
 
 
@@ -977,7 +1014,7 @@ ELEMENTS = {
     *("table", "thead", "tbody", "tr", "th", "td", "details", "summary"),
 }
 #: Names of fields that are chosen from a fixed list by our own code.
-FIXED = {"kind", "method", "head_repeat", "base_repeat", "base", "outcome"}
+FIXED = {"kind", "method", "head_repeat", "base_repeat", "base", "outcome", "change", "version"}
 
 
 def poisoned(value, text: str | Callable[[str], str], name: str = ""):
@@ -1028,6 +1065,8 @@ def everything() -> Report:
         head=side(errored=1),
         base=base_side(errored=1),
         errors=errors(errored_case("e"), errored_case("f", "errored"), total=30),
+        suite=replace(SUITE, problem="the base's file is gone"),
+        loosened=LOOSENED,
     )
 
 
@@ -1070,6 +1109,89 @@ def without_spans(page: Page) -> list[str]:
     return [tag for tag in page.elements if tag != "span"]
 
 
+# ----------------------------------------------------------------------------------------- its own test
+
+
+def section(report: Report, heading: str) -> str:
+    """A part of the comment from its heading to the next."""
+    made = comment(report)
+    assert f"### {heading}" in made
+    return made.split(f"### {heading}")[1].split("\n### ")[0]
+
+
+def test_what_is_looser_stands_under_its_own_heading_and_in_the_first_sentences() -> None:
+    report = calm_report(loosened=LOOSENED)
+    assert "**This asks less than `main` in 3 places**, listed below." in comment(report).split("\n\n")[1]
+    text = section(report, "Looser than on `main`")
+    assert "The rules that decide here are those of `main`; once this is merged, they are these." in text
+    rows = [" ".join(line.split()) for line in text.splitlines() if line.startswith("| `")]
+    assert rows == [
+        "| `compare.yaml` | `rule answers-not-worse, margin` | `0.05` | `0.2` |",
+        "| `release.yaml` | `rule citations-valid` | `citations_valid: at most 0 failures` | `removed` |",
+        "| `oloproof.yaml` | `identity.ignore_files` | – | `*.jsonl` |",
+    ]
+    assert "Looser" not in comment(calm_report())
+
+
+def test_where_the_heads_own_policies_decide_nothing_is_said_of_the_bases() -> None:
+    own = (PolicyFile("compare.yaml", "head"),)
+    text = section(calm_report(loosened=LOOSENED, policies=own), "Looser than on `main`")
+    assert "The rules that decide are those of this pull request." in text
+
+
+def test_cases_and_evaluators_that_differ_are_named_with_what_stood_there() -> None:
+    text = section(calm_report(suite=SUITE), "Cases and evaluators that differ")
+    for line in (
+        "1 case added: `seat_price`<br>",
+        "1 case removed: `seat_count`<br>",
+        "1 case renamed: `refund_1 → refund_annual`<br>",
+        "3 cases edited: `trial_length`, `late_fee`, `one_of_many`",
+        "- `right` was called `answer_correct`",
+        "- `polite` reads other data: `words.txt`",
+        "- `brief` has other settings: `field`, `ignore_case`",
+        "- `kind` has other code",
+        "- `hit_rate_at_1` is new",
+        "- `mrr_at_6` is gone; it is there on `main`",
+        "Both sides are judged by the evaluators as they are here:",
+    ):
+        assert line in text.splitlines()
+    rows = [" ".join(line.split()) for line in text.splitlines() if line.startswith("| `")]
+    assert rows == [
+        "| `trial_length` | `expected.answer`, `metadata.topic` | 21 days | three weeks |",
+        "| `late_fee` | `expected.answer` | – | (empty) |",
+    ]
+
+
+def test_an_unchanged_suite_is_not_mentioned_and_an_unreadable_one_is() -> None:
+    assert "that differ" not in comment(calm_report(suite=SuiteChanges()))
+    text = section(
+        calm_report(suite=SuiteChanges(problem="data/cases: no such file")),
+        "Cases and evaluators that differ",
+    )
+    assert "it is not known which were removed or edited: data/cases: no such file" in text
+
+
+def test_a_suite_change_that_a_person_must_see_is_the_first_thing_said() -> None:
+    gate = Gate(GateState.BLOCK, 4, (*PASSING.decisions, REVIEWED))
+    made = comment(calm_report(gate=gate, suite=SUITE))
+    assert (
+        "**A person has to look at this**: the policy asks for it, with 1 removed case, 2 edited cases here."
+        in made
+    )
+    (row,) = [line for line in made.splitlines() if "`on_suite_change`" in line]
+    assert row.startswith("| ⛔")
+    assert "a person looks at removed and edited cases and evaluators" in row
+    assert "`MANUAL_REVIEW`" in row
+
+
+def test_a_rule_of_the_base_that_has_lost_its_evaluator_is_told_so() -> None:
+    lost = Decision(
+        "polite-enough", "polite", "min", "at least 80.0%", OPEN, "no_observations", counts={"missing": 0}
+    )
+    made = comment(calm_report(gate=Gate(GateState.BLOCK, 3, (replace(lost, always_blocks=True),))))
+    assert "**Nothing yields `polite` here**, which rule `polite-enough` of `main` reads" in made
+
+
 # ------------------------------------------------------------------------------------------------- size
 
 
@@ -1093,6 +1215,14 @@ def huge(text: str, count: int) -> Report:
             edited=("e",) * count,
             evaluators=(EvaluatorChange("i", "code"),) * count,
         ),
+        suite=SuiteChanges(
+            added=("a",) * count,
+            removed=("r",) * count,
+            renamed=(RenamedCase("b", "c"),) * count,
+            edited=(EditedCase("e", ("expected.answer",) * 6, "b", "a", 3),) * count,
+            evaluators=(EvaluatorChange("i", "data", ("f",) * 9),) * count,
+        ),
+        loosened=(Loosening("f", "w", "b", "a"),) * count,
     )
     return poisoned(report, text)
 
@@ -1128,6 +1258,9 @@ PROSE_FIELDS = {
     "among",
     "head_answer",
     "message",
+    "before",
+    "after",
+    "problem",
 }
 
 
