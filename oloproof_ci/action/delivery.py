@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from oloproof.errors import OloproofError
@@ -18,9 +19,16 @@ from oloproof_ci.action.runner import Runner
 from oloproof_ci.action.verdict import Verdict
 from oloproof_ci.github.client import GitHub
 from oloproof_ci.github.errors import ApiError, explained
-from oloproof_ci.github.posting import Posting
+from oloproof_ci.github.posting import Draft, Posting
 from oloproof_ci.outcome import JobOutcome
 from oloproof_ci.report_files import COMMENT, REPORT, write
+
+#: What the log says of a comment that was not simply written.
+_SAID = {
+    "moved": "The pull request has a newer head by now, so its comment is left to the run on that.",
+    "superseded": "A newer run has written the comment already.",
+    "unchecked": "The comment was written; whether another job changed it since could not be seen.",
+}
 
 
 class Delivery:
@@ -62,7 +70,7 @@ class Delivery:
         if self._inputs.annotations == "on":
             self._annotate(outcome)
         if comments and pull is not None and self._inputs.comment == "update":
-            self._comment(outcome, pull, author)
+            self.comment(drafts(outcome, self._job.url), pull, outcome.head_sha, author or None)
 
     def _set_status(self, outcome: JobOutcome, verdict: Verdict, from_fork: bool) -> str | None:
         """Set the commit's status; gives whose token this is, when that is known afterwards."""
@@ -80,23 +88,17 @@ class Delivery:
             self._runner.warn(explained(error, "status", from_fork=from_fork))
             return None
 
-    def _comment(self, outcome: JobOutcome, pull: PullRequest, author: str | None) -> None:
-        posting = Posting(self._github, pull.number, outcome.head_sha, author or None, time.sleep)
+    def comment(self, drafts: Sequence[Draft], pull: PullRequest, head: str, author: str | None) -> None:
+        """Bring sections into the one comment of a pull request whose head is `head`; `author` is whose token this is,
+        None when that is not known."""
+        posting = Posting(self._github, pull.number, head, author, time.sleep)
         try:
-            posted = posting.post(drafts(outcome, self._job.url))
+            posted = posting.post(drafts)
         except ApiError as error:
             self._runner.warn(explained(error, "comment", from_fork=pull.from_fork))
             return
-        if posted.outcome == "moved":
-            self._runner.say(
-                "The pull request has a newer head by now, so its comment is left to the run on that."
-            )
-        elif posted.outcome == "unchecked":
-            self._runner.say(
-                "The comment was written; whether another job changed it since could not be seen."
-            )
-        elif posted.outcome == "superseded":
-            self._runner.say("A newer run has written the comment already.")
+        if said := _SAID.get(posted.outcome):
+            self._runner.say(said)
         if posted.url:
             self._runner.set_outputs({"comment-url": posted.url})
 

@@ -26,6 +26,11 @@ def _switch(text: Any) -> Any:
     return {"true": "on", "false": "off"}.get(text.lower(), text) if isinstance(text, str) else text
 
 
+def _leg(text: Any) -> Any:
+    """The matrix's values as JSON; a job without a matrix has none."""
+    return "" if text in ("null", "{}") else text
+
+
 Lines = Annotated[tuple[str, ...], BeforeValidator(_lines), Field(strict=False)]
 Switch = Annotated[Literal["on", "off"], BeforeValidator(_switch)]
 
@@ -94,7 +99,7 @@ class Inputs(Settings):
         default="oloproof-report",
         description="The folder in the workspace for report.json and comment.md. For publish, where report.json lies.",
     )
-    leg: str = Field(
+    leg: Annotated[str, BeforeValidator(_leg)] = Field(
         default="",
         description="What tells this job from others of the same matrix. By default the matrix's own values.",
     )

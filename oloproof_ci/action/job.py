@@ -59,7 +59,11 @@ class Job:
     @property
     def url(self) -> str:
         """The page of this attempt."""
-        return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}/attempts/{self.run_attempt}"
+        return self.run_url(self.run_id, self.run_attempt)
+
+    def run_url(self, run_id: int, attempt: int) -> str:
+        """The page of an attempt of a workflow run."""
+        return f"{self.server_url}/{self.repository}/actions/runs/{run_id}/attempts/{attempt}"
 
 
 def read_payload(environment: Mapping[str, str]) -> Payload:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TextIO
 
-from oloproof.errors import EXIT_CONFIGURATION, EXIT_OK, ConfigurationError, OloproofError, UnfinishedError
+from oloproof.errors import EXIT_CONFIGURATION, EXIT_OK, OloproofError, UnfinishedError
 from oloproof_ci.action.checkout import Sides, find_sides
 from oloproof_ci.action.delivery import Delivery
 from oloproof_ci.action.evaluating import evaluate_suites, failed
@@ -24,6 +25,7 @@ from oloproof_ci.action.events import (
 )
 from oloproof_ci.action.inputs import Inputs
 from oloproof_ci.action.job import Job, read_payload
+from oloproof_ci.action.publishing import find_pull, find_reports, read_outcome, unverified_drafts
 from oloproof_ci.action.quarters import opened_quarters
 from oloproof_ci.action.runner import Runner
 from oloproof_ci.action.verdict import decide
@@ -48,6 +50,21 @@ def command() -> int:
     return run(environment, sys.stdout)
 
 
+@dataclass(frozen=True)
+class Step:
+    """Everything outside that a step of a job works with."""
+
+    job: Job
+    inputs: Inputs
+    runner: Runner
+    github: GitHub
+    environment: Mapping[str, str]
+
+    @property
+    def delivery(self) -> Delivery:
+        return Delivery(self.job, self.inputs, self.runner, self.github, owner_of(self.job.workspace))
+
+
 def run(environment: Mapping[str, str], log: TextIO) -> int:
     """Do what the event asks; gives the exit code. An error that leaves nothing to report becomes an annotation."""
     runner = Runner(environment, log)
@@ -56,30 +73,28 @@ def run(environment: Mapping[str, str], log: TextIO) -> int:
         runner.mask(inputs.token)
         job = Job.read(environment)
         asked = plan(job, read_payload(environment), inputs)
-        return _act(job, inputs, asked, runner, environment)
+        github = GitHub(inputs.token, job.api_url, job.repository)
+        return _act(Step(job, inputs, runner, github, environment), asked)
     except OloproofError as error:
         runner.annotate("error", str(error), title="Oloproof")
         return error.exit_code
 
 
-def _act(job: Job, inputs: Inputs, asked: Plan, runner: Runner, environment: Mapping[str, str]) -> int:
-    github = GitHub(inputs.token, job.api_url, job.repository)
+def _act(step: Step, asked: Plan) -> int:
     match asked:
         case Nothing(reason):
-            runner.annotate("notice", f"Nothing to evaluate: {reason}.", title="Oloproof")
+            step.runner.annotate("notice", f"Nothing to evaluate: {reason}.", title="Oloproof")
             return EXIT_OK
         case Refusal(reason):
-            runner.annotate("error", f"{reason}.", title="Oloproof")
+            step.runner.annotate("error", f"{reason}.", title="Oloproof")
             return EXIT_CONFIGURATION
         case Publication():
-            raise ConfigurationError("mode publish is not there yet")
+            return _publish(step, asked)
         case Baseline(head):
             alone = Evaluation(head, None, exact=False, pull_request=None, comments=False)
-            return _evaluate(job, inputs, runner, environment, github, alone, baseline=True)
+            return _evaluate(step, alone, baseline=True)
         case Evaluation():
-            return _evaluate(
-                job, inputs, runner, environment, github, _resolved(asked, github), baseline=False
-            )
+            return _evaluate(step, _resolved(asked, step.github), baseline=False)
 
 
 def _resolved(asked: Evaluation, github: GitHub) -> Evaluation:
@@ -99,45 +114,46 @@ def _resolved(asked: Evaluation, github: GitHub) -> Evaluation:
     )
 
 
-def _evaluate(
-    job: Job,
-    inputs: Inputs,
-    runner: Runner,
-    environment: Mapping[str, str],
-    github: GitHub,
-    asked: Evaluation,
-    *,
-    baseline: bool,
-) -> int:
+def _evaluate(step: Step, asked: Evaluation, *, baseline: bool) -> int:
     """Evaluate every suite, and tell everybody; gives the exit code."""
-    suites = _suites(job, inputs, runner, environment, asked, baseline=baseline)
+    job, inputs = step.job, step.inputs
+    suites = _suites(step, asked, baseline=baseline)
     head = asked.head.sha if asked.head else job.sha
     number = asked.pull_request.number if asked.pull_request else None
     outcome = JobOutcome(OUTCOME_VERSION, head, number, job.run_id, job.run_attempt, inputs.leg, suites)
     verdict = decide(suites, inputs.fail_on)
-    delivery = Delivery(job, inputs, runner, github, owner_of(job.workspace))
-    delivery.leave(outcome, verdict)
-    delivery.tell(outcome, verdict, asked.pull_request, status=not baseline, comments=asked.comments)
+    step.delivery.leave(outcome, verdict)
+    step.delivery.tell(outcome, verdict, asked.pull_request, status=not baseline, comments=asked.comments)
     return verdict.exit_code
 
 
-def _suites(
-    job: Job,
-    inputs: Inputs,
-    runner: Runner,
-    environment: Mapping[str, str],
-    asked: Evaluation,
-    *,
-    baseline: bool,
-) -> tuple[SuiteOutcome, ...]:
+def _suites(step: Step, asked: Evaluation, *, baseline: bool) -> tuple[SuiteOutcome, ...]:
     """What became of each suite; what is wrong with the checkout itself is the failure of one."""
+    job, inputs = step.job, step.inputs
     try:
-        with opened_quarters(job.workspace, environment, inputs) as (quarters, access):
+        with opened_quarters(job.workspace, step.environment, inputs) as (quarters, access):
             repository = Repository(job.workspace, access)
             head = asked.head or Commit(job.ref, job.sha)
             fetching = Fetching(repository, job.server_url, inputs.token)
             sides = Sides(head, None) if baseline else find_sides(repository, asked, inputs.base, fetching)
-            with runner.foreign_output():
+            with step.runner.foreign_output():
                 return evaluate_suites(repository, sides, inputs, quarters)
     except OloproofError as error:
         return (failed(inputs.config[0] if inputs.config else CONFIG, error),)
+
+
+def _publish(step: Step, asked: Publication) -> int:
+    """Post the reports of another run into the comment of its pull request; gives the exit code. There is no verdict:
+    that is the other run's, and its own check shows it."""
+    outcomes = [read_outcome(path, asked) for path in find_reports(Path(step.inputs.report_dir))]
+    try:
+        pull = find_pull(step.github, asked)
+    except ApiError as error:
+        raise UnfinishedError(f"The pull request of the run could not be found: {error.said}") from None
+    if isinstance(pull, str):
+        step.runner.annotate("notice", f"Nothing to publish: {pull}.", title="Oloproof")
+        return EXIT_OK
+    url = step.job.run_url(asked.run_id, asked.run_attempt)
+    found = [draft for outcome in outcomes for draft in unverified_drafts(outcome, pull, url)]
+    step.delivery.comment(found, PullRequest(pull.number, pull.from_fork), asked.head_sha, None)
+    return EXIT_OK
