@@ -183,7 +183,7 @@ class ReplaySteps(CaseSteps):
 
     def changed_files(self, files: bytes) -> tuple[str, ...]:
         """The files of a set that have another content in this system's checkout."""
-        return self._files.changed(files)
+        return tuple(sorted(self._files.changed(files)))
 
     def files_of_counts(self, candidates: Sequence[Candidate]) -> set[bytes]:
         """The sets of files that the stored token counts of candidates depend on, as far as they hold here."""

@@ -7,6 +7,7 @@ cases are under way at once and where the requests run.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
