@@ -241,7 +241,7 @@ class Lending:
         for worker in everyone:
             worker.process.kill()
         self._close(unused)
-        end_marked(self._mark, self.checkout.account, {worker.process.pid for worker in everyone})
+        end_marked(self._mark, self.checkout.account)
 
 
 def called(lending: Lending, worker: Worker, request: dict[str, Any], timeout: float) -> Reply:

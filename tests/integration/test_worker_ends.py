@@ -136,8 +136,8 @@ def test_where_the_kernel_does_not_do_it_a_thread_does(tmp_path: Path) -> None:
     code = (
         "import fcntl, sys, time\n"
         "del fcntl.F_SETSIG\n"
-        "from oloproof.worker.lifeline import end_with\n"
-        "end_with(int(sys.argv[1]))\n"
+        "from oloproof.worker.lifeline import end_with_engine\n"
+        "end_with_engine(int(sys.argv[1]))\n"
         "print('ready', flush=True)\n"
         "time.sleep(3600)\n"
     )
