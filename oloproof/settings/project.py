@@ -22,6 +22,7 @@ from oloproof.settings.fields import (
     Text,
     Version,
 )
+from oloproof.settings.inside import outside
 from oloproof.settings.validation import validate
 from oloproof.settings.wording import capped, hint, nearest, shortened
 from oloproof.settings.yamlfile import KeyPath, SourceLines, load_yaml
@@ -145,11 +146,13 @@ def load_project(path: Path) -> Project:
     """
     loaded = load_yaml(path)
     config = validate(ProjectConfig, loaded)
+    root = Path(os.path.abspath(path)).parent
     problems = list(_contradictions(config, loaded.lines))
+    if strays := outside(config.dataset, root):
+        problems.append(loaded.lines.problem(("dataset",), strays))
     if problems:
         raise ConfigurationError(*capped(problems))
     evaluators = tuple(_with_unit(evaluator, config.relevance_unit) for evaluator in config.evaluators)
-    root = Path(os.path.abspath(path)).parent
     return Project(
         path=path,
         root=root,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from oloproof.errors import EXIT_UNFINISHED, ConfigurationError, OloproofError
+from oloproof.settings.inside import outside
 from oloproof.settings.project import load_project
 from oloproof_ci.action.checkout import Sides
 from oloproof_ci.action.inputs import Inputs
@@ -49,9 +50,11 @@ def _evaluate(
 ) -> SuiteOutcome:
     watch = PrintedProgress()
     try:
-        project = load_project(config)
         named = [Path(name) for name in inputs.policy]
         policies = PolicyFiles.of(named, config.parent, inputs.policy_from)
+        _refuse_strays("config", [config])
+        _refuse_strays("policy", policies.paths)
+        project = load_project(config)
         preview = Preview(repository, project, policies, watch, sides.head, lodgings)
         report = preview.report_alone() if sides.base is None else preview.report(sides.base)
     except Exception as error:  # noqa: BLE001 - whatever it is, the pull request must be told
@@ -59,3 +62,9 @@ def _evaluate(
     finally:
         watch.clear()
     return SuiteOutcome(str(config), report, None)
+
+
+def _refuse_strays(setting: str, paths: Sequence[Path]) -> None:
+    for path in paths:
+        if strays := outside(str(path), Path.cwd()):
+            raise ConfigurationError(f"input {setting}: {strays}")
