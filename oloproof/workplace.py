@@ -271,17 +271,17 @@ def stage_swapping(
     base: tuple[Run, AppHost],
     criterion: str,
     store: Store,
-    progress: Callable[[], None] = lambda: None,
+    former: Mapping[str, str] | None = None,
 ) -> StageSwapping:
-    """What swaps stages between two runs whose apps are both at hand, and are those that the runs measured. The head's
-    worker runs the user's own evaluators."""
+    """What swaps stages between two runs whose apps are both at hand. The head's worker runs the user's own evaluators.
+    `former` gives the ids that cases have in the base's run where these are others. Raises ConfigurationError when an
+    app is not what its run measured."""
     run, judge = head
     index = run.evaluator_index(criterion)
     assert index is not None  # the runs were compared by it
 
     def side(measured: Run, host: AppHost) -> Side:
-        now = host.system(store.outlines)
-        recorded = replace(now, top_k=measured.system.top_k, token_budget=measured.system.token_budget)
+        recorded = measured_system(measured, host, store, retrieval=True)
         children = ChildRuns(
             run=run,
             record=run.evaluators[index],
@@ -290,11 +290,10 @@ def stage_swapping(
             driver=host.driver(store.database.commit),
             commit=store.database.commit,
             judging=lambda evaluators: judging(evaluators, host, store, None if host is judge else judge),
-            done=progress,
         )
         return Side(measured, case_steps(host, recorded, store), children)
 
-    return StageSwapping.of(side(*base), side(*head), criterion, store.runs, store.results)
+    return StageSwapping.of(side(*base), side(*head), criterion, store.runs, store.results, former or {})
 
 
 def replaying(

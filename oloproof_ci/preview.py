@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from oloproof.canonical import content_id
 from oloproof.comparison import Comparison
 from oloproof.decisions.deciding import check_policies, decide_comparison, decide_run
 from oloproof.decisions.gate import at_least_warn, unfinished
 from oloproof.decisions.records import Gate
+from oloproof.diagnosis.criteria import followed_criteria
 from oloproof.errors import ConfigurationError, OloproofError, UnfinishedError
 from oloproof.evaluation import Suite, evaluator_records
 from oloproof.execution.host import AppHost
@@ -23,7 +24,6 @@ from oloproof.run_records import Run
 from oloproof.settings.cases import CaseFileFacts, iter_cases
 from oloproof.settings.policy import Policy
 from oloproof.settings.project import Project, load_project
-from oloproof.settings.rules import NewFailuresRule
 from oloproof.workplace import (
     Store,
     evaluate,
@@ -184,29 +184,15 @@ class Preview:
             unstable=unstable,
         )
         gate = self._held_to.gate(decided)
-        record = {"comparison": to_json(comparison), "gate": to_json(gate)}
-        store.runs.put_document(
-            _comparison_id(comparison, gate), "comparison", system_clock().seconds(), record
-        )
+        record = _comparison_record(comparison, gate, found)
+        store.runs.put_document(content_id(record), "comparison", system_clock().seconds(), record)
         warnings = _warnings(head.run, baseline.run)
         return self._report(store, suite, head, base, baseline, gate, comparison, found, warnings)
 
     def _criteria(self, suite: Suite) -> list[str]:
-        """Whose new failures are reported: those that a rule counts, else the one the configuration names, else the
-        first that judges the answer."""
-        named = [
-            rule.metric
-            for p in self._held_to.policies
-            for rule in p.config.rules
-            if isinstance(rule, NewFailuresRule)
-        ]
-        if self._project.config.diagnosis.criterion:
-            named.append(self._project.config.diagnosis.criterion)
-        if named:
-            return list(dict.fromkeys(named))
-        pass_fail = [e for e in evaluator_records(suite.evaluators) if e.kind == "pass_fail"]
-        first = next((e for e in pass_fail if e.reads == "answer"), next(iter(pass_fail), None))
-        return [] if first is None else [first.criterion]
+        """Whose new failures are reported."""
+        configured = self._project.config.diagnosis.criterion
+        return followed_criteria(self._held_to.policies, configured, evaluator_records(suite.evaluators))
 
     @staticmethod
     def _lines(suite: Suite, comparison: Comparison) -> dict[str, int]:
@@ -249,7 +235,9 @@ class Preview:
             base=None
             if base is None or baseline is None
             else _side(baseline.run, Commit(base.ref, base.sha), False),
-            comparison_id=None if comparison is None else _comparison_id(comparison, gate),
+            comparison_id=None
+            if comparison is None
+            else content_id(_comparison_record(comparison, gate, failures)),
             comparison=comparison,
             failures=failures,
             errors=errors,
@@ -302,9 +290,12 @@ def _not_the_base(host: AppHost, place: CheckoutPlace) -> Baseline | None:
     )
 
 
-def _comparison_id(comparison: Comparison, gate: Gate) -> str:
-    """The id under which a comparison is stored: it names what was found and what was decided on it."""
-    return content_id({"comparison": to_json(comparison), "gate": to_json(gate)})
+def _comparison_record(
+    comparison: Comparison, gate: Gate, failures: Sequence[CriterionFailures]
+) -> dict[str, Any]:
+    """A comparison as it is stored, under the digest of this: what was found, what it hangs on, what was decided."""
+    swaps = [to_json(each.swap) for each in failures if each.swap is not None]
+    return {"comparison": to_json(comparison), "gate": to_json(gate), "swaps": swaps}
 
 
 def _warnings(head: Run, base: Run | None) -> tuple[Warning, ...]:

@@ -91,6 +91,18 @@ def _parser() -> argparse.ArgumentParser:
     _add_policy(compare, "policy file with rules on a pair (default: compare.yaml beside the configuration)")
 
     compare.add_argument(
+        "--swap",
+        action="store_true",
+        help="say which change each new failure hangs on, by executing the candidate with one stage of the baseline",
+    )
+    compare.add_argument(
+        "--base-config",
+        type=Path,
+        metavar="PATH",
+        help="with --swap: the configuration in a checkout of what the baseline measured (default: --config)",
+    )
+    compare.add_argument("--criterion", metavar="C", help="with --swap: only new failures of this criterion")
+    compare.add_argument(
         "--slices",
         choices=["all", "none"],
         help="print every exploratory slice line, or none (default: the first 60)",

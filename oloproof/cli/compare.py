@@ -8,6 +8,7 @@ import time
 from oloproof.canonical import content_id
 from oloproof.cli.output import emit, emit_record
 from oloproof.cli.stored import existing_store
+from oloproof.cli.swaps import stage_swaps
 from oloproof.decisions.deciding import check_policies, decide_comparison
 from oloproof.errors import ConfigurationError
 from oloproof.jsonform import to_json
@@ -17,6 +18,9 @@ from oloproof.workplace import COMPARE_POLICY, load_policies
 
 
 def command(given: argparse.Namespace) -> int:
+    if not given.swap and (given.base_config or given.criterion):
+        option = "--base-config" if given.base_config else "--criterion"
+        raise ConfigurationError(f"{option} is for --swap; give that too")
     policies = load_policies(given.policy, given.config.parent, COMPARE_POLICY)
     with existing_store(given.config) as store:
         candidate, baseline = store.runs.find_run(given.candidate), store.runs.find_run(given.baseline)
@@ -32,6 +36,7 @@ def command(given: argparse.Namespace) -> int:
         rows = store.runs.rows
         pairs = PairedRuns(candidate, baseline, rows(candidate.id), rows(baseline.id))
         comparison = pairs.comparison(policies[0].config.confidence_level if policies else 0.95)
+        swaps = stage_swaps(given, store, comparison, (candidate, baseline), policies) if given.swap else ()
         gate = decide_comparison(
             comparison,
             candidate,
@@ -39,8 +44,11 @@ def command(given: argparse.Namespace) -> int:
             policies,
             pairs.comparison,
             rows=lambda: store.runs.rows(candidate.id),
+            unstable={swap.criterion: swap.unstable for swap in swaps},
         )
         record = {"comparison": to_json(comparison), "gate": to_json(gate)}
+        if given.swap:
+            record["swaps"] = [to_json(swap) for swap in swaps]
         identity = content_id(record)
         store.runs.put_document(identity, "comparison", time.time(), record)
         unstable = store.unstable.of_run(candidate.id)
@@ -48,5 +56,6 @@ def command(given: argparse.Namespace) -> int:
         emit_record({"id": identity, **record, "unstable": to_json(unstable)})
     else:
         shown = {"all": None, "none": 0}.get(given.slices, MAX_SLICE_LINES)
-        emit(comparison_text(identity, comparison, gate, shown, unstable))
+        made = swaps if given.swap else None
+        emit(comparison_text(identity, comparison, gate, shown, unstable, made))
     return gate.exit_code

@@ -13,6 +13,7 @@ from oloproof.cli.stored import existing_store
 from oloproof.comparison import Comparison
 from oloproof.decisions.deciding import check_policies, decide_run
 from oloproof.decisions.records import Gate
+from oloproof.diagnosis.attribution import StageSwap
 from oloproof.diagnosis.records import Diagnosis
 from oloproof.errors import ConfigurationError
 from oloproof.jsonform import from_json, to_json
@@ -167,5 +168,8 @@ def _comparison(given: argparse.Namespace, store: Store, identity: str) -> tuple
     comparison = from_json(Comparison, json.dumps(record["comparison"]))
     gate = from_json(Gate, json.dumps(record["gate"]))
     unstable = store.unstable.of_run(comparison.candidate)
-    text = comparison_text(identity, comparison, gate, unstable=unstable)
+    swaps = None
+    if "swaps" in record:
+        swaps = [from_json(StageSwap, json.dumps(swap)) for swap in record["swaps"]]
+    text = comparison_text(identity, comparison, gate, unstable=unstable, swaps=swaps)
     return text, {"id": identity, **record, "unstable": to_json(unstable)}

@@ -103,13 +103,9 @@ class StageSwap:
         return dict(sorted(found.items(), key=lambda entry: [order.index(factor) for factor in entry[0]]))
 
     @property
-    def attributed(self) -> int:
-        """How many cases the swaps say something of."""
-        return sum(case.verdict in SAYS_SOMETHING for case in self.cases)
-
-
-#: The verdicts that come out of swaps that all gave a result.
-SAYS_SOMETHING = (Verdict.IMPLICATED, Verdict.NEEDED_TOGETHER, Verdict.NO_SINGLE_CHANGE, Verdict.UNCHANGED)
+    def unstable(self) -> int:
+        """How many cases do not hold when they are repeated."""
+        return sum(case.verdict is Verdict.UNSTABLE for case in self.cases)
 
 
 def attribution(case_id: str, swaps: tuple[Swap, ...]) -> AttributedCase:

@@ -64,19 +64,34 @@ class _Pair:
 
 @dataclass
 class StageSwapping:
-    """Swaps stages for the new failures of one criterion. Both sides' child runs are children of the head's run."""
+    """Swaps stages for the new failures of one criterion. Both sides' child runs are children of the head's run.
+    `former` gives the ids of cases in the base's run where these are others."""
 
     base: Side
     head: Side
     criterion: str
     runs: Runs
     results: Results
+    former: Mapping[str, str]
     changed_names: dict[SwapFactor, dict[str, None]]
 
     @classmethod
-    def of(cls, base: Side, head: Side, criterion: str, runs: Runs, results: Results) -> StageSwapping:
+    def of(
+        cls,
+        base: Side,
+        head: Side,
+        criterion: str,
+        runs: Runs,
+        results: Results,
+        former: Mapping[str, str],
+    ) -> StageSwapping:
         """The swapping of two sides."""
-        return cls(base, head, criterion, runs, results, _differing(base.run, head.run))
+        return cls(base, head, criterion, runs, results, former, _differing(base.run, head.run))
+
+    @property
+    def attributes(self) -> bool:
+        """Whether a swap can say anything of the criterion: what judges the retrieval depends on nothing else."""
+        return self.head.children.record.reads == "answer"
 
     def swap(
         self, repeats: Mapping[str, tuple[Outcome | None, Outcome | None]], budget: CallBudget
@@ -87,7 +102,7 @@ class StageSwapping:
         found = {case_id: left_out(case_id, *outcomes) for case_id, outcomes in repeats.items()}
         stable = [case_id for case_id, known in found.items() if known is None]
         runs: dict[SwapFactor, str] = {}
-        if self._reads_retrieval():
+        if not self.attributes:
             found.update((name, _not_attributed(name, JUDGES_RETRIEVAL)) for name in found)
         else:
             found.update(self._swapped(self._pairs(stable), budget, runs))
@@ -119,19 +134,17 @@ class StageSwapping:
     # --------------------------------------------------------------------------- what differs
 
     def _pairs(self, case_ids: Sequence[str]) -> list[_Pair]:
-        base, head = (
-            {
-                each.case.id: each
-                for each in recorded_cases(self.runs.rows(side.run.id, case_ids), self.runs, self.results)
-            }
-            for side in (self.base, self.head)
+        former = {name: self.former.get(name, name) for name in case_ids}
+        head, base = (
+            {each.case.id: each for each in recorded_cases(self.runs.rows(run, ids), self.runs, self.results)}
+            for run, ids in ((self.head.run.id, case_ids), (self.base.run.id, list(former.values())))
         )
         names = [each.execution.id for each in (*base.values(), *head.values())]
         files = self.results.files_behind(names)
         return [
-            _Pair(base[name], head[name], self._changed(base[name], head[name], files))
-            for name in case_ids
-            if name in base and name in head
+            _Pair(base[before], head[name], self._changed(base[before], head[name], files))
+            for name, before in former.items()
+            if before in base and name in head
         ]
 
     def _changed(
@@ -239,9 +252,6 @@ class StageSwapping:
             return steps.generate_on(recorded.case, source.execution, contexts[factor][recorded.case.id])
 
         return execute
-
-    def _reads_retrieval(self) -> bool:
-        return self.head.children.record.reads == "retrieval"
 
     def _calls(self) -> int:
         return self.base.steps.calls["generate"] + self.head.steps.calls["generate"]

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from oloproof.cli import main as engine
 from oloproof_ci.cli import main
 
 #: Answers "blue" where a passage of the context says so. What a pull request changes is written in capitals; the calls
@@ -91,29 +92,40 @@ class Repository:
     notes: Path
     capture: pytest.CaptureFixture[str] | None = None
     text: str = ""
+    errors: str = ""
     calls: Counter[str] = field(default_factory=Counter)
 
     def git(self, *arguments: str) -> None:
         who = ["-c", "user.name=A Tester", "-c", "user.email=tester@example.invalid"]
         subprocess.run(["git", "-C", str(self.root), *who, *arguments], check=True, capture_output=True)
 
-    def preview(self, *edits: Edit, store: bool = False, **config: Any) -> Any:
-        """The report on a head with these edits; unless `store`, without what earlier previews stored."""
-        self.git("checkout", "--quiet", "--force", "main")
-        if not store:
-            subprocess.run(["rm", "-rf", str(self.root / ".oloproof")], check=True)
+    def edit(self, *edits: Edit) -> None:
         for file, old, new in edits:
             path = self.root / file
             text = path.read_text(encoding="utf-8")
             assert old in text
             path.write_text(text.replace(old, new), encoding="utf-8")
+
+    def oloproof(self, *arguments: str | Path) -> int:
+        """Run the engine's command line here; gives the exit code."""
+        code = engine(list(map(str, arguments)))
+        assert self.capture is not None
+        self.text, self.errors = self.capture.readouterr()
+        return code
+
+    def preview(self, *edits: Edit, store: bool = False, **config: Any) -> Any:
+        """The report on a head with these edits; unless `store`, without what earlier previews stored."""
+        self.git("checkout", "--quiet", "--force", "main")
+        if not store:
+            subprocess.run(["rm", "-rf", str(self.root / ".oloproof")], check=True)
+        self.edit(*edits)
         if config:
             (self.root / "oloproof.yaml").write_text(json.dumps(CONFIG | config), encoding="utf-8")
         self.notes.unlink(missing_ok=True)
         code = main(["preview"])
         assert self.capture is not None
-        self.text, errors = self.capture.readouterr()
-        assert code in (0, 1, 3), errors
+        self.text, self.errors = self.capture.readouterr()
+        assert code in (0, 1, 3), self.errors
         self.calls = Counter(self.notes.read_text().split()) if self.notes.exists() else Counter()
         return json.loads((self.root / ".oloproof" / "preview" / "report.json").read_text(encoding="utf-8"))
 
@@ -273,3 +285,73 @@ def test_a_swap_without_result_leaves_the_case_unresolved(repository: Repository
     assert "ZeroDivisionError" in repository.text
     assert "unresolved: the swap of retrieval gave no result" in repository.text
     assert "Implicated: the change" not in repository.text
+
+
+@pytest.fixture
+def other(repository: Repository) -> Iterator[Path]:
+    """A second checkout of main, beside the repository."""
+    place = repository.root.parent / "other"
+    repository.git("worktree", "add", "--quiet", "--detach", str(place), "main")
+    yield place
+    repository.git("worktree", "remove", "--force", str(place))
+
+
+def two_runs(repository: Repository, *edits: Edit) -> None:
+    """A run of main and one of main with these edits, in one store."""
+    repository.git("checkout", "--quiet", "--force", "main")
+    subprocess.run(["rm", "-rf", str(repository.root / ".oloproof")], check=True)
+    repository.oloproof("run")
+    repository.edit(*edits)
+    repository.oloproof("run")
+
+
+def test_two_stored_runs_are_swapped_when_both_checkouts_are_at_hand(
+    repository: Repository, other: Path
+) -> None:
+    two_runs(repository, MISSES, ("cases.jsonl", '"lost_mute"', '"renamed"'))
+    code = repository.oloproof(
+        "compare", "latest", "latest~1", "--swap", "--base-config", other / "oloproof.yaml"
+    )
+    assert code == 1
+    assert "Implicated: the change in retrieval, in 3 of 3 new failures" in repository.text
+    line = "  renamed: IMPLICATED retrieval (retrieval passed; assembly unchanged; generation unchanged)"
+    assert line in repository.text
+    identity = repository.text.split()[1]
+    repository.oloproof("inspect", identity[:20])
+    assert line in repository.text
+    repository.oloproof("runs", "--json")
+    assert {run["kind"] for run in json.loads(repository.text)} == {"run"}
+    code = repository.oloproof("compare", "latest", "latest~1", "--criterion", "correct", "--swap", "--json")
+    assert code == 2
+    assert "git worktree add" in repository.errors
+    assert "app:found differ" in repository.errors
+    (other / "order.txt").write_text("d3 d1 d2", encoding="utf-8")
+    code = repository.oloproof(
+        "compare", "latest", "latest~1", "--swap", "--base-config", other / "oloproof.yaml"
+    )
+    assert code == 2
+    assert "order.txt: changed since run_" in repository.errors
+
+
+def test_runs_that_differ_in_settings_alone_share_their_checkout(repository: Repository) -> None:
+    two_runs(repository, SMALL_BUDGET)
+    assert repository.oloproof("compare", "latest", "latest~1", "--swap") == 1
+    assert "  assembly: 7 of 7 pass; differs in token_budget" in repository.text
+    assert "  retrieval: unchanged" in repository.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--base-config", "oloproof.yaml"], "--base-config is for --swap"),
+        (["--criterion", "correct"], "--criterion is for --swap"),
+        (["--swap", "--criterion", "corect"], "known: correct, hit_rate_at_1"),
+        (["--swap", "--base-config", "nowhere.yaml"], "nowhere.yaml: no such file"),
+    ],
+)
+def test_a_swap_that_cannot_be_made_is_refused(
+    repository: Repository, arguments: list[str], says: str
+) -> None:
+    two_runs(repository, SMALL_BUDGET)
+    assert repository.oloproof("compare", "latest", "latest~1", *arguments) == 2
+    assert says in repository.errors
