@@ -24,7 +24,7 @@ CriterionName = Annotated[str, StringConstraints(pattern=r"^[\w.-]+$", max_lengt
 FieldName = Annotated[str, StringConstraints(min_length=1)]
 
 
-def _require_type(schema: dict[str, Any]) -> None:
+def require_type(schema: dict[str, Any]) -> None:
     """`type` has a default so that Python code may leave it out; a configuration file may not."""
     schema["required"] = ["type", *(name for name in schema.get("required", ()) if name != "type")]
 
@@ -36,7 +36,7 @@ class Evaluator(BaseModel):
     goes up by one whenever the same settings would judge anything differently than before.
     """
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, json_schema_extra=_require_type)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, json_schema_extra=require_type)
 
     values: ClassVar[Kind] = "pass_fail"
     reads: ClassVar[Reads] = "answer"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, PrivateAttr
+from pydantic import AfterValidator, PrivateAttr, WithJsonSchema
 
 from oloproof.canonical import canonical_json
 from oloproof.evaluators.base import CriterionName, Evaluator, Kind
 from oloproof.records import FAILED, PASSED, Case, Execution, Judgment, State, excluded, missing
+
+#: What the name of a function looks like, for editors that check a configuration while it is written.
+_FUNCTION_SCHEMA = {"type": "string", "pattern": r"^\w+(\.\w+)*:\w+(\.\w+)*$"}
 
 
 def function_path(text: str) -> str:
@@ -31,7 +34,7 @@ class PythonEvaluator(Evaluator):
     asks_worker: ClassVar[bool] = True
 
     type: Literal["python"] = "python"
-    object: Annotated[str, AfterValidator(function_path)]
+    object: Annotated[str, AfterValidator(function_path), WithJsonSchema(_FUNCTION_SCHEMA)]
     criterion: CriterionName
     scale: Kind = "pass_fail"
     _code: str = PrivateAttr(default="")

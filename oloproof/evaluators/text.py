@@ -15,10 +15,10 @@ import warnings
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import model_validator
+from pydantic import ConfigDict, model_validator
 
 from oloproof.canonical import canonical_json
-from oloproof.evaluators.base import CriterionName, Evaluator, FieldName
+from oloproof.evaluators.base import CriterionName, Evaluator, FieldName, require_type
 from oloproof.evaluators.fields import ABSENT, describe, find_field
 from oloproof.records import FAILED, PASSED, Case, Execution, Judgment, missing
 
@@ -103,11 +103,20 @@ class ExactMatch(TextEvaluator):
         return self._normal(expected) == self._normal(text)
 
 
+def _one_source(schema: dict[str, Any]) -> None:
+    """The schema's words for what `Regex` checks: its pattern comes from one place."""
+    require_type(schema)
+    sources = ("pattern", "expected_field")
+    schema["oneOf"] = [{"required": [name], "properties": {name: {"type": "string"}}} for name in sources]
+
+
 class Regex(TextEvaluator):
     """Whether a Python regular expression is found anywhere in the output's text.
 
     Exactly one of `pattern` (the same for every case) and `expected_field` (each case brings its own).
     """
+
+    model_config = ConfigDict(json_schema_extra=_one_source)
 
     needs: ClassVar[str] = "a regular expression in a non-empty string"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 T = TypeVar("T")
 
@@ -36,15 +36,15 @@ def not_null(value: Any) -> Any:
     return value
 
 
-Version = Annotated[int, AfterValidator(_first_version)]
-Text = Annotated[str, AfterValidator(_not_blank)]
+Version = Annotated[int, AfterValidator(_first_version), WithJsonSchema({"const": 1})]
+Text = Annotated[str, AfterValidator(_not_blank), WithJsonSchema({"type": "string", "pattern": r"\S"})]
 #: At least 1; the upper end only keeps what is absurd out of the store.
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 CountOrZero = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 #: A key that may be left out but, where it stands, has a value.
-OptionalText = Annotated[Text | None, BeforeValidator(not_null)]
-OptionalCount = Annotated[Count | None, BeforeValidator(not_null)]
-OptionalShare = Annotated[Share | None, BeforeValidator(not_null)]
+OptionalText = Annotated[Text | None, BeforeValidator(not_null, json_schema_input_type=Text)]
+OptionalCount = Annotated[Count | None, BeforeValidator(not_null, json_schema_input_type=Count)]
+OptionalShare = Annotated[Share | None, BeforeValidator(not_null, json_schema_input_type=Share)]
 #: YAML gives lists; the models, being frozen, hold tuples.
 ListOf = Annotated[tuple[T, ...], Field(strict=False)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from oloproof.errors import ConfigurationError
 from oloproof.evaluators import AnyEvaluator
@@ -28,6 +28,9 @@ from oloproof.settings.wording import capped, hint, nearest, shortened
 from oloproof.settings.yamlfile import KeyPath, SourceLines, load_yaml
 
 _SLICES = ("relevant_position", "context_truncated")
+#: What these look like, for editors that check a configuration while it is written.
+_OBJECT_SCHEMA = {"type": "string", "pattern": r"^\w+(\.\w+)*:\w+(\.\w+)*$"}
+_SLICE_SCHEMA = {"type": "string", "pattern": rf"^({'|'.join(_SLICES)}|metadata(\.[^.]+)+)$"}
 
 
 def _object_path(text: str) -> str:
@@ -54,7 +57,7 @@ class RagSettings(Settings):
     `model_fields_set` tells an override of None (`token_budget: null`, no budget) from none at all.
     """
 
-    object: Annotated[str, AfterValidator(_object_path)]
+    object: Annotated[str, AfterValidator(_object_path), WithJsonSchema(_OBJECT_SCHEMA)]
     depth: OptionalCount = None
     top_k: OptionalCount = None
     token_budget: Count | None = None
@@ -114,7 +117,7 @@ class ProjectConfig(Settings):
     system: SystemSettings
     evaluators: Annotated[ListOf[AnyEvaluator], Field(min_length=1)]
     relevance_unit: Literal["document", "chunk"] = "document"
-    slices: ListOf[Annotated[str, AfterValidator(_slice)]] = ()
+    slices: ListOf[Annotated[str, AfterValidator(_slice), WithJsonSchema(_SLICE_SCHEMA)]] = ()
     min_slice_support: Count = 5
     execution: ExecutionSettings = ExecutionSettings()
     diagnosis: DiagnosisSettings = DiagnosisSettings()

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from decimal import Decimal
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from oloproof.settings.fields import (
     CountOrZero,
@@ -26,6 +26,10 @@ Direction = Literal["min", "max"]
 
 ALL = "all"
 _SLICE = "slice/"
+
+
+#: What a scope looks like, for editors that check a policy while it is written.
+_SCOPE_SCHEMA = {"type": "string", "pattern": f"^({ALL}|{_SLICE}[^=]+=.+)$"}
 
 
 def _scope(text: str) -> str:
@@ -54,7 +58,7 @@ class Rule(Settings, ABC):
 
     id: Text
     metric: Text
-    scope: Annotated[str, AfterValidator(_scope)] = ALL
+    scope: Annotated[str, AfterValidator(_scope), WithJsonSchema(_SCOPE_SCHEMA)] = ALL
     family: OptionalText = None
     min_support: OptionalCount = None
     max_missing_fraction: OptionalShare = None
@@ -112,7 +116,9 @@ class DifferenceRule(Rule):
 
     reads = "pair"
 
-    difference_method: Annotated[DifferenceMethod | None, BeforeValidator(not_null)] = None
+    difference_method: Annotated[
+        DifferenceMethod | None, BeforeValidator(not_null, json_schema_input_type=DifferenceMethod)
+    ] = None
 
 
 class NonInferiorityRule(DifferenceRule):
