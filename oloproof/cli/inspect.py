@@ -20,7 +20,7 @@ from oloproof.jsonform import from_json, to_json
 from oloproof.records import Execution
 from oloproof.report.case_text import CaseView, case_lines, case_text, fate
 from oloproof.report.comparison_text import comparison_text
-from oloproof.report.diagnosis_text import diagnosed_case_line
+from oloproof.report.diagnosis_text import diagnosed_case_line, known_lines
 from oloproof.report.run_text import run_text
 from oloproof.report.terminal import plain
 from oloproof.report.unstable_text import unstable_lines
@@ -42,7 +42,7 @@ def command(given: argparse.Namespace) -> int:
         elif given.failures:
             raise ConfigurationError(f"--failures lists the cases of a run; {given.id} is a {kind}")
         elif kind == "diagnosis":
-            text, record = _diagnosis(given, identity, store.runs.document(identity))
+            text, record = _diagnosis(given, store, identity)
         else:
             text, record = _comparison(given, store, identity)
     if given.json:
@@ -151,14 +151,18 @@ def _row_json(row: CaseRow) -> dict[str, Any]:
     }
 
 
-def _diagnosis(given: argparse.Namespace, identity: str, record: Any) -> tuple[str, Any]:
+def _diagnosis(given: argparse.Namespace, store: Store, identity: str) -> tuple[str, Any]:
+    record = store.runs.document(identity)
     diagnosis = from_json(Diagnosis, json.dumps(record))
     cases = diagnosis.cases
     if given.case:
         cases = tuple(case for case in cases if case.case_id == given.case)
         if not cases:
             raise ConfigurationError(f"the diagnosis has no case {given.case!r}")
-    return "\n".join(diagnosed_case_line(case, diagnosis) for case in cases), {"id": identity, **record}
+    lines = [diagnosed_case_line(case, diagnosis) for case in cases]
+    unstable = store.unstable.of_run(diagnosis.run)
+    lines += known_lines(replace(diagnosis, cases=cases), unstable)
+    return "\n".join(lines), {"id": identity, **record, "unstable": to_json(unstable)}
 
 
 def _comparison(given: argparse.Namespace, store: Store, identity: str) -> tuple[str, Any]:

@@ -82,8 +82,9 @@ class Diagnosing:
         failed = self.failed_cases(only)
         selected = [each for each in failed if self._left_out(each.case) is None]
         self.plan((1 + control.repeats) * len(selected))
-        gold_run, gold = self.children.execute("gold context", selected, self._with_gold)
+        # The control comes first, so that an app that passes every second call is seen to.
         control_runs, controlled = self.control(control, "control", selected)
+        gold_run, gold = self.children.execute("gold context", selected, self._with_gold)
         return Diagnosis(
             run=self.run.id,
             criterion=self.criterion,

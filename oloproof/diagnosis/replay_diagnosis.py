@@ -42,10 +42,10 @@ def diagnose_replay(
     confirms = label_to_confirm(setting, diagnosing.run)
     diagnosing.plan((1 + repeats) * len(failed))
     system = replace(diagnosing.run.system, top_k=setting.top_k, token_budget=setting.token_budget)
+    control_runs, controlled = diagnosing.control(Control(repeats), "replay control", failed)
     replay_run, replayed = diagnosing.children.execute(
         name, failed, _steps(diagnosing, setting), differs=_gains(diagnosing.unit), system=system
     )
-    control_runs, controlled = diagnosing.control(Control(repeats), "replay control", failed)
     return replace(
         labelled,
         intervention=name,

@@ -52,13 +52,19 @@ def diagnosis_text(diagnosis: Diagnosis, known: Sequence[UnstableCase] = ()) -> 
     left_out = counts.get(Label.NOT_DIAGNOSED, 0)
     if left_out:
         lines.append(f"NOT_DIAGNOSED: {left_out} failed {_cases(left_out)} without gold context")
-    lines += _known_lines(diagnosis, known)
+    lines += known_lines(diagnosis, known)
     if replay is None:
         lines += implicated_lines(diagnosis)
     lines.append(f"Diagnosis {diagnosis.id}")
     lines += _child_lines(diagnosis)
     lines.append(f"Cases: oloproof inspect {diagnosis.id}")
     return "\n".join(lines)
+
+
+def known_lines(diagnosis: Diagnosis, known: Sequence[UnstableCase]) -> list[str]:
+    """Cases that held this time, and did not in earlier repeats."""
+    held = {case.case_id for case in diagnosis.cases if case.label is not Label.UNSTABLE}
+    return unstable_lines([each for each in known if each.case_id in held], [diagnosis.criterion])
 
 
 def _control_lines(diagnosis: Diagnosis) -> list[str]:
@@ -104,12 +110,6 @@ def _replay_lines(diagnosis: Diagnosis, replay: ReplayRecord) -> list[str]:
         f"Labels from gold context (diagnosis {replay.labels_from}): {diagnosis.recovered} of {len(selected)} recovered"
     )
     return lines
-
-
-def _known_lines(diagnosis: Diagnosis, known: Sequence[UnstableCase]) -> list[str]:
-    """Cases that held this time, and did not in earlier repeats."""
-    held = {case.case_id for case in diagnosis.cases if case.label is not Label.UNSTABLE}
-    return unstable_lines([each for each in known if each.case_id in held], [diagnosis.criterion])
 
 
 def _child_lines(diagnosis: Diagnosis) -> list[str]:

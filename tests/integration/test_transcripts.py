@@ -33,6 +33,7 @@ class Session:
     run: Finished
     diagnose: Finished
     inspect: Finished
+    top_k: Finished
     rerun: Finished
     compare: Finished
 
@@ -46,6 +47,17 @@ def session(copy_example: Callable[[str], Path], oloproof: Oloproof) -> Session:
         "diagnose", baseline, "--intervention", "gold-context", "--criterion", "answer_correct", cwd=folder
     )
     inspect = oloproof(*diagnose.lines[-1].split()[2:], cwd=folder)  # as its own last line says
+    top_k = oloproof(
+        "diagnose",
+        baseline,
+        "--intervention",
+        "top-k",
+        "--top-k",
+        "4",
+        "--criterion",
+        "answer_correct",
+        cwd=folder,
+    )
     config = folder / "oloproof.yaml"
     text = config.read_text()
     assert text.count("token_budget: 40") == 1
@@ -53,7 +65,7 @@ def session(copy_example: Callable[[str], Path], oloproof: Oloproof) -> Session:
     rerun = oloproof("run", cwd=folder)
     candidate = rerun.lines[0].split()[1]
     compare = oloproof("compare", candidate, baseline, "--policy", "compare.yaml", cwd=folder)
-    return Session(run, diagnose, inspect, rerun, compare)
+    return Session(run, diagnose, inspect, top_k, rerun, compare)
 
 
 def rows(finished: Finished) -> list[str]:
@@ -61,9 +73,16 @@ def rows(finished: Finished) -> list[str]:
 
 
 def test_nothing_is_printed_beside_the_results(session: Session) -> None:
-    finished = [session.run, session.diagnose, session.inspect, session.rerun, session.compare]
-    assert [each.stderr for each in finished] == [""] * 5
-    assert [each.returncode for each in finished] == [0, 0, 0, 0, 3]
+    finished = [
+        session.run,
+        session.diagnose,
+        session.inspect,
+        session.top_k,
+        session.rerun,
+        session.compare,
+    ]
+    assert [each.stderr for each in finished] == [""] * 6
+    assert [each.returncode for each in finished] == [0, 0, 0, 0, 0, 3]
 
 
 def test_run_prints_the_metric_rows_with_their_exact_column_widths(session: Session) -> None:
@@ -99,6 +118,20 @@ def test_diagnose_names_the_same_diagnosis_twice_and_two_child_runs(session: Ses
 
 def test_inspect_lists_the_diagnosed_cases_by_id(session: Session) -> None:
     assert without_ids(session.inspect.stdout).splitlines() == golden("inspect.txt")
+
+
+def test_a_replay_under_top_k_4_prints_the_whole_transcript(session: Session) -> None:
+    assert without_ids(session.top_k.stdout).splitlines() == golden("diagnose-top-k.txt")
+
+
+def test_the_replay_reads_together_with_the_diagnosis_whose_labels_it_carries(session: Session) -> None:
+    (labels,) = set(re.findall(r"sha256:\w+", session.diagnose.stdout))
+    named = re.findall(r"sha256:\w+", session.top_k.stdout)
+    assert named[0] == labels
+    assert named[1] == named[2] != labels
+    children = re.findall(r"run_\w+", session.top_k.stdout)
+    assert children[:2] == re.findall(r"run_\w+", session.diagnose.stdout)
+    assert len(set(children)) == 4
 
 
 def test_a_larger_budget_reuses_every_retrieval_and_regenerates_the_six_changed_contexts(
