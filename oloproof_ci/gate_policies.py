@@ -47,10 +47,11 @@ class PolicyFiles:
         """The work tree's own versions. Raises ConfigurationError when one is wrong, or named and not there."""
         return [load_policy(path) for path in self.paths if self.named or path.exists()]
 
-    def against(self, repository: Repository, base: Base) -> GatePolicies:
-        """The policies that decide a pull request on `base`. Raises ConfigurationError when the head's version of one
-        is wrong, or when a file that was named is in neither commit."""
-        versions = [self._versions(path, repository, base) for path in self.paths]
+    def against(self, repository: Repository, base: Base, config: Path) -> GatePolicies:
+        """The policies that decide a pull request on `base`. `config` is where the configuration stands there, since
+        the policies beside it move with it. Raises ConfigurationError when the head's version of one is wrong, or when
+        a file that was named is in neither commit."""
+        versions = [self._versions(path, repository, base, config.parent) for path in self.paths]
         chosen = [(version, *version.choose(self.policy_from)) for version in versions]
         return GatePolicies(
             deciding=tuple(policy for _, policy, _ in chosen if policy is not None),
@@ -64,10 +65,11 @@ class PolicyFiles:
             warnings=tuple(_warnings(versions, base)) if self.policy_from == "base" else (),
         )
 
-    def _versions(self, path: Path, repository: Repository, base: Base) -> _Versions:
+    def _versions(self, path: Path, repository: Repository, base: Base, beside: Path) -> _Versions:
         before, problem, inside = None, "", True
         try:
-            place = repository.inside(path.absolute().parent) / path.name
+            here = repository.inside(path.absolute().parent)
+            place = (here if self.named else beside) / path.name
         except ConfigurationError:
             inside = False
         else:

@@ -122,6 +122,19 @@ class Repository:
         kind = header.split(b" ")
         return content.removesuffix(b"\n") if len(kind) == 3 and kind[1] == b"blob" else None
 
+    def files_at(self, sha: str, name: str) -> list[Path]:
+        """The files of that name in a commit, as paths from the root."""
+        listed = self._output("ls-tree", "-r", "-z", "--name-only", "--full-tree", sha).split("\0")
+        return [Path(path) for path in listed if path.rpartition("/")[2] == name]
+
+    def place_at(self, sha: str, file: Path) -> Path:
+        """Where a file of the work tree stands in a commit: at the same place, or else where the only file of its name
+        stands that is gone from the work tree, since then it was moved. Paths start at the root."""
+        if self.file_at(sha, file) is not None:
+            return file
+        gone = [path for path in self.files_at(sha, file.name) if not (self.root / path).exists()]
+        return gone[0] if len(gone) == 1 else file
+
     def base(self, wanted: str | None, setting: str = "--base") -> Base:
         """The merge base of HEAD with `wanted`, or with the default branch when None. `setting` is what names it."""
         head = self.head()

@@ -82,16 +82,17 @@ class Preview:
     def report(self, base: Base) -> Report:
         """Measure both sides. Raises ConfigurationError when the head cannot be measured as it is written; a base
         that cannot be measured is an outcome of its own."""
-        policies = self._policy_files.against(self._repository, base)
         self._dirty = self._repository.is_dirty()
         project = self._project
-        inside = self._repository.inside(project.root)
+        config = self._repository.inside(project.root) / project.path.name
+        config = self._repository.place_at(base.sha, config)
+        policies = self._policy_files.against(self._repository, base, config)
         lodging = self._lodgings.of(project)
         with _lodged(project, lodging) as host, self._repository.worktree(base.sha) as tree:
             facts, name = self._checked(host, policies.head)
             place = CheckoutPlace(self._repository.root, tree)
             with (
-                _base_host(tree / inside / project.path.name, place, self._lodgings, host) as (
+                _base_host(tree / config, place, self._lodgings, host) as (
                     base_host,
                     problem,
                 ),

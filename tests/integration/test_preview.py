@@ -107,8 +107,8 @@ def support(tmp_path: Path) -> Checkout:
     return checkout
 
 
-def make_worse(checkout: Checkout) -> None:
-    shutil.copyfile(EXAMPLES / "support_rag_worse" / "app.py", checkout.root / "app.py")
+def make_worse(checkout: Checkout, app: str = "app.py") -> None:
+    shutil.copyfile(EXAMPLES / "support_rag_worse" / "app.py", checkout.root / app)
 
 
 def failures(report: Any) -> dict[str, Any]:

@@ -134,6 +134,23 @@ def test_a_policy_that_the_base_does_not_have_is_the_heads_and_that_is_said(supp
     assert decided(report)["no-new-failures"][0] == "PASS"
 
 
+def test_a_suite_that_moved_is_held_to_the_policies_that_it_had(support: Checkout) -> None:
+    support.branch("move")
+    (support.root / "rag").mkdir()
+    for name in ("app.py", "oloproof.yaml", "release.yaml", "compare.yaml", "data"):
+        (support.root / name).rename(support.root / "rag" / name)
+    make_worse(support, "rag/app.py")
+    support.edit("rag/compare.yaml", "max: 0", "max: 9")
+    support.commit()
+    done = support.preview()
+    assert done.returncode == 1, done.stderr
+    report = json.loads((support.root / "rag/.oloproof/preview/report.json").read_text(encoding="utf-8"))
+    assert report["comparison"]["paired_cases"] == 13
+    assert decided(report)["no-new-failures"] == ("FAIL", "new_failures_above_limit")
+    assert [file["version"] for file in report["policies"]] == ["base", "base"]
+    assert loosened(report) == {("rag/compare.yaml", "rule no-new-failures, max", "0", "9")}
+
+
 def test_a_policy_of_the_base_that_cannot_be_read_is_no_gate(support: Checkout) -> None:
     support.edit("compare.yaml", "kind: new_failures", "kind: new_failure")
     support.commit("A slip")
