@@ -4,13 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check bench clean
+.PHONY: demo test e2e check bench clean
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+# Needs Docker and root; act is installed beside the other tools.
+e2e: $(READY)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests/e2e
 
 check: $(READY)
 	$(BIN)/ruff check .
