@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from projects import copy_example, enlarge_example, forget
+from projects import FAILING, copy_example, enlarge_example, forget, keep_store, restore_store
 from tabulate import tabulate
 from timing import OLOPROOF, Measured, best_of, run_once
 
@@ -27,6 +27,7 @@ DECIDED = (0, 1, 3, 4)
 #: What the engine imports in any case.
 START = "import pydantic, yaml"
 CASES = 5_000
+FAILURES = 1_000
 MANY_CASES, SLICES = 20_000, 10
 
 
@@ -76,6 +77,13 @@ def _rows(folder: Path, times: int) -> Iterator[Row]:
     scan, least = _probe("scan", large, times)
     yield Row(f"check of {CASES:,} cases", Measured(scan), None, None, "json.loads of the lines", least)
 
+    failing = enlarge_example(folder / "failing", FAILURES, FAILING)
+    least, _ = _probe("stages", failing, times)
+    reference = "the stages in a plain loop"
+    gold, what_if = _diagnose(failing, times)
+    yield Row(f"diagnose, {FAILURES:,} failures, gold and control", gold, 2.0, 150, reference, least)
+    yield Row(f"what-if, {FAILURES:,} cases, 4 settings", what_if, None, 150, reference, least)
+
     reference = "reading the stored judgments"
     least, _ = _probe("stored_rows", large, times)
     yield Row(f"compare, {CASES:,} cases", _compare(large, times), None, 200, reference, least)
@@ -103,6 +111,21 @@ def _cold(project: Path, times: int) -> Measured:
 
 def _run(project: Path, times: int) -> Measured:
     return best_of(times, lambda: run_once([OLOPROOF, "run"], project, DECIDED))
+
+
+def _diagnose(project: Path, times: int) -> tuple[Measured, Measured]:
+    """A first diagnosis of a run, and first replays of it: each on the store as the run left it."""
+    forget(project)
+    run_once([OLOPROOF, "run"], project, DECIDED)
+    keep_store(project)
+
+    def once(*arguments: str) -> Measured:
+        restore_store(project)
+        return run_once([OLOPROOF, *arguments], project)
+
+    diagnose = ("diagnose", "latest", "--intervention", "gold-context", "--criterion", "answer_correct")
+    what_if = ("what-if", "latest", "--top-k", "3,4", "--token-budget", "60,120")
+    return best_of(times, lambda: once(*diagnose)), best_of(times, lambda: once(*what_if))
 
 
 def _compare(project: Path, times: int) -> Measured:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from oloproof.diagnosis.labels import (
     JUDGES_RETRIEVAL,
@@ -193,22 +196,61 @@ def test_a_criterion_of_the_retrieval_is_not_diagnosed() -> None:
     assert JUDGES_RETRIEVAL == (Label.NOT_DIAGNOSED, "criterion_judges_retrieval", Strength.NONE)
 
 
-def test_every_combination_of_facts_has_exactly_one_label() -> None:
+#: The table once more, as the design has it: the first row whose condition holds says what is said. Recovered
+#: are all that come so far down.
+ROWS: list[tuple[Callable[[CaseFacts], bool], Label, str]] = [
+    (
+        lambda f: "missing" in (f.gold, f.control),
+        Label.UNRESOLVED,
+        "intervention_evidence_missing",
+    ),
+    (lambda f: f.control == "passed", Label.UNSTABLE, "unstable_under_control"),
+    (lambda f: f.gold == "failed", Label.GENERATION_FAILURE, "fails_with_gold_context"),
+    (lambda f: f.positions == (), Label.UNRESOLVED, "no_relevance_labels"),
+    (lambda f: f.unit_mismatch, Label.UNRESOLVED, "relevance_unit_mismatch"),
+    (lambda f: within(f, 99) == 0, Label.RETRIEVAL_MISS, "relevant_not_retrieved"),
+    (lambda f: within(f, f.top_k) == 0, Label.RANKED_OUT, "relevant_ranked_below_top_k"),
+    (lambda f: within(f, f.kept) == 0, Label.CONTEXT_ASSEMBLY_LOSS, "relevant_dropped_from_context"),
+    (lambda f: within(f, 99) < len(f.positions), Label.RETRIEVAL_MISS, "part_of_relevant_not_retrieved"),
+    (
+        lambda f: within(f, f.top_k) < len(f.positions),
+        Label.RANKED_OUT,
+        "part_of_relevant_ranked_below_top_k",
+    ),
+    (
+        lambda f: within(f, f.kept) < len(f.positions),
+        Label.CONTEXT_ASSEMBLY_LOSS,
+        "part_of_relevant_dropped_from_context",
+    ),
+    (lambda f: not f.gold_in_context, Label.UNRESOLVED, "gold_text_not_in_context"),
+    (lambda f: f.others_in_context, Label.CONTEXT_DISTRACTION, "recovered_with_relevant_in_context"),
+    (lambda f: True, Label.UNRESOLVED, "recovered_with_relevant_alone"),
+]
+STRENGTHS = {
+    Label.UNRESOLVED: Strength.NONE,
+    Label.UNSTABLE: Strength.NONE,
+    Label.GENERATION_FAILURE: Strength.INTERVENTION_NON_RECOVERY,
+}
+
+
+def within(facts: CaseFacts, depth: int) -> int:
+    """How many of the relevant units stand among the first `depth` candidates."""
+    return sum(position is not None and position <= depth for position in facts.positions)
+
+
+def test_every_combination_of_facts_has_the_label_of_the_first_row_that_holds() -> None:
     outcomes: tuple[Outcome, ...] = ("passed", "failed", "missing")
-    places = (None, 1, 2, 3)
-    sets = [(), *((p,) for p in places), *product(places, places)]
+    places = (None, 1, 2, 3, 4)
+    sets = [units for size in range(4) for units in product(places, repeat=size)]
     seen = set()
     for gold, control, positions, mismatch, kept, others, inside in product(
-        outcomes, outcomes, sets, (True, False), (0, 1, 2), (True, False), (True, False)
+        outcomes, outcomes, sets, (True, False), (0, 1, 2, 3), (True, False), (True, False)
     ):
-        facts = CaseFacts(gold, control, positions, mismatch, 2, kept, others, inside)
-        verdict = label_of(facts)
-        assert (verdict.strength is Strength.NONE) == (verdict.label in (Label.UNRESOLVED, Label.UNSTABLE))
-        if verdict.strength is RECOVERY:
-            assert gold == "passed"
-            assert control == "failed"
-        seen.add(verdict.reason)
-    assert seen == {row[3] for row in TABLE}
+        facts = CaseFacts(gold, control, positions, mismatch, 3, kept, others, inside)
+        label, reason = next((label, reason) for holds, label, reason in ROWS if holds(facts))
+        assert label_of(facts) == (label, reason, STRENGTHS.get(label, RECOVERY)), facts
+        seen.add(reason)
+    assert seen == {row[3] for row in TABLE} == {reason for _, _, reason in ROWS}
 
 
 # ----------------------------------------------------------------------------------------- facts of a case
@@ -308,3 +350,65 @@ def test_the_best_relevant_position_is_the_smallest_of_any_relevant_unit() -> No
     )
     assert best_relevant_position(make_case([document("d9")]), execution.candidates, "document") is None
     assert best_relevant_position(make_case(None), execution.candidates, "document") is None
+
+
+# ------------------------------------------------------------------------------------------- properties
+
+DOCUMENTS = ("d1", "d2", "d3", "d4")
+CHUNKS = ("a", "b")
+
+
+@st.composite
+def recovered_cases(draw: st.DrawFn, unit: RelevanceUnit) -> tuple[Case, Execution, RelevanceUnit]:
+    """A case with labels, and an execution of it, in documents or in chunks."""
+    names = [(d, c) for d in DOCUMENTS for c in (CHUNKS if unit == "chunk" else (None,))]
+    found = draw(st.lists(st.sampled_from(names), unique=True))
+    wanted = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+    top_k = draw(st.integers(1, 4))
+    kept = draw(st.integers(0, min(top_k, len(found))))
+    candidates = tuple(Candidate(d, c, None, None) for d, c in found)
+    case = make_case([Relevant(d, c, 1.0) for d, c in wanted])
+    return case, Execution(b"", candidates, top_k, kept, {}), unit
+
+
+CASES = st.sampled_from(["document", "chunk"]).flatmap(recovered_cases)  # type: ignore[arg-type]
+
+
+@given(CASES)
+def test_a_label_never_contradicts_where_the_relevant_units_stand(
+    drawn: tuple[Case, Execution, RelevanceUnit],
+) -> None:
+    case, execution, unit = drawn
+    names = [(c.doc_id, c.chunk_id) for c in execution.candidates]
+    ranks = [
+        names.index((r.doc_id, r.chunk_id)) + 1 if (r.doc_id, r.chunk_id) in names else None
+        for r in case.relevant or ()
+    ]
+    found = [rank for rank in ranks if rank is not None]
+    in_context = sum(rank <= execution.kept for rank in found)
+    verdict = label_of(facts(case, execution, unit, ("the gold text",)))
+    if verdict.label is Label.RETRIEVAL_MISS:
+        assert None in ranks
+    if verdict.label is Label.RANKED_OUT:
+        assert max(found) > execution.top_k
+    if verdict.label is Label.CONTEXT_ASSEMBLY_LOSS:
+        assert any(execution.kept < rank <= execution.top_k for rank in found)
+    if verdict.label is Label.CONTEXT_DISTRACTION:
+        assert in_context == len(ranks) < execution.kept
+    if verdict.strength is RECOVERY:
+        assert verdict.reason.startswith("part_of_") == (0 < in_context < len(ranks))
+    assert best_relevant_position(case, execution.candidates, unit) == min(found, default=None)
+
+
+@given(CASES, st.integers(0, 10))
+def test_an_irrelevant_passage_below_top_k_changes_nothing(
+    drawn: tuple[Case, Execution, RelevanceUnit], further: int
+) -> None:
+    case, execution, unit = drawn
+    candidates = execution.candidates
+    assume(len(candidates) >= execution.top_k)
+    place = min(execution.top_k + further, len(candidates))
+    another = Candidate("elsewhere", "a" if unit == "chunk" else None, None, None)
+    more = replace(execution, candidates=(*candidates[:place], another, *candidates[place:]))
+    for texts in ((), ("the gold text",)):
+        assert label_of(facts(case, more, unit, texts)) == label_of(facts(case, execution, unit, texts))
