@@ -96,6 +96,10 @@ class Environments:
             )
         if wanted.install:
             self._made[str(tree)] = place
+            # The command may well be pip's, which uv leaves out.
+            self._run(
+                [str(place / "bin" / "python"), "-m", "ensurepip", "--default-pip"], tree, "python-version"
+            )
             self._run(
                 ["sh", "-c", wanted.install], tree, "install", self.variables(str(place / "bin" / "python"))
             )
