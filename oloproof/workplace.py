@@ -194,9 +194,14 @@ def measured_system(run: Run, host: AppHost, store: Store, *, retrieval: bool) -
 
 
 @contextmanager
-def guarded(host: AppHost, store: Store) -> Iterator[None]:
-    """While stages run: what a worker answers after the app's source has changed is not stored."""
-    store.database.guard = host.check_unchanged
+def guarded(host: AppHost, store: Store, *others: AppHost) -> Iterator[None]:
+    """While stages run: what a worker answers after the source of an app has changed is not stored."""
+
+    def check() -> None:
+        for each in (host, *others):
+            each.check_unchanged()
+
+    store.database.guard = check
     try:
         yield
     finally:
@@ -293,7 +298,7 @@ def stage_swapping(
         )
         return Side(measured, case_steps(host, recorded, store), children)
 
-    return StageSwapping.of(side(*base), side(*head), criterion, store.runs, store.results, former or {})
+    return StageSwapping(side(*base), side(*head), criterion, store.runs, store.results, former or {})
 
 
 def replaying(

@@ -15,7 +15,7 @@ from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
 from oloproof.run_records import EvaluatorRecord, Run
 from oloproof.settings.project import ProjectConfig
-from oloproof.workplace import Store, diagnosing, diagnosis_session, stage_swapping, system_clock
+from oloproof.workplace import Store, diagnosing, diagnosis_session, guarded, stage_swapping, system_clock
 from oloproof_ci.findings import Recorded, describe_new_failures
 from oloproof_ci.report import CriterionFailures
 
@@ -72,7 +72,10 @@ class NewFailures:
         failing = [each for each in found if each.flips.new_failures]
         if failing:
             failures = [(self._head.run, each.flips.criterion) for each in failing]
-            with diagnosis_session(self._store, failures, "preview") as session:
+            with (
+                guarded(self._head.host, self._store, self._base.host),
+                diagnosis_session(self._store, failures, "preview") as session,
+            ):
                 for phase in (self._diagnose, self._swap):
                     for each in failing:
                         before = self._budget.spent

@@ -10,6 +10,7 @@ from typing import Any
 
 from oloproof.cli.output import emit, emit_record
 from oloproof.cli.stored import existing_store
+from oloproof.cli.stored_cases import case_view, reexecutions, row_record, view_record
 from oloproof.comparison import Comparison
 from oloproof.decisions.deciding import check_policies, decide_run
 from oloproof.decisions.records import Gate
@@ -17,15 +18,14 @@ from oloproof.diagnosis.attribution import StageSwap
 from oloproof.diagnosis.records import Diagnosis
 from oloproof.errors import ConfigurationError
 from oloproof.jsonform import from_json, to_json
-from oloproof.records import Execution
-from oloproof.report.case_text import CaseView, case_lines, case_text, fate
+from oloproof.report.case_text import case_lines, case_text
 from oloproof.report.comparison_text import comparison_text
+from oloproof.report.diagnosed_case_text import diagnosed_case_text
 from oloproof.report.diagnosis_text import diagnosed_case_line, known_lines
 from oloproof.report.run_text import run_text
 from oloproof.report.terminal import plain
 from oloproof.report.unstable_text import unstable_lines
-from oloproof.run_records import CaseRow, Run, judgment_to_json
-from oloproof.settings.cases import case_from_json
+from oloproof.run_records import CaseRow, Run
 from oloproof.workplace import RELEASE_POLICY, Store, load_policies
 
 
@@ -67,7 +67,7 @@ def _run(given: argparse.Namespace, store: Store, run: Run) -> tuple[str, Any]:
         text = "\n".join([run_text(run, gate, lambda: chosen, unstable), *map(plain, problem.splitlines())])
     else:
         text = "\n".join([f"Run {run.id} · {run.kind} of {run.parent}", *case_lines(run, chosen), *marks])
-    cases = [_row_json(row) for row in chosen]
+    cases = [row_record(row) for row in chosen]
     return text, {"run": to_json(run), "cases": cases, "unstable": to_json(unstable)}
 
 
@@ -95,74 +95,36 @@ def _failures(rows: Iterable[CaseRow], run: Run, criterion: str | None) -> Itera
 
 
 def _case(given: argparse.Namespace, store: Store, run: Run) -> tuple[str, Any]:
-    row = next(store.runs.rows(run.id, [given.case]), None)
-    if row is None:
-        raise ConfigurationError(
-            f"{run.id} has no case {given.case!r}; `oloproof inspect {run.id} --json` lists them"
-        )
-    case = case_from_json(store.runs.bodies([row.body])[row.body])
-    if row.execution is not None:
-        execution = store.results.executions([row.execution]).get(row.execution)
-    else:
-        execution = _before_error(store, run, row)
-    if execution is not None:  # that of a replay whose context stayed as it was is the run's
-        execution = replace(execution, top_k=run.system.top_k)
-    passages = (*execution.candidates, *execution.context) if execution else ()
-    if row.execution is not None and not row.log:  # a hit printed when it was made
-        row = row._replace(log=store.results.printed(row.execution))
-    view = CaseView(row, case, execution, store.results.texts(c.text_id for c in passages))
-    record = {**_row_json(row), "case": case.to_json()}
-    if execution is not None:
-        record["candidates"] = [
-            {
-                "position": position,
-                "doc_id": c.doc_id,
-                "chunk_id": c.chunk_id,
-                "score": c.score,
-                "context": fate(position, execution),
-                "text": view.texts.get(c.text_id),
-            }
-            for position, c in enumerate(execution.candidates, 1)
-        ]
-        record["output"] = execution.output
-    unstable = [each for each in store.unstable.of_run(run.id) if each.case_id == case.id]
-    record["unstable"] = to_json(unstable)
+    view = case_view(store, run, given.case)
+    unstable = [each for each in store.unstable.of_run(run.id) if each.case_id == view.case.id]
+    record = {**row_record(view.row), **view_record(view), "unstable": to_json(unstable)}
     marks = unstable_lines(unstable, [e.criterion for e in run.evaluators])
     return "\n".join([case_text(run, view), *marks]), record
-
-
-def _before_error(store: Store, run: Run, row: CaseRow) -> Execution | None:
-    """What is recorded of a case in which a stage after `retrieve` failed."""
-    found = None if row.retrieval is None else store.results.retrieval(row.retrieval)
-    if found is None:
-        return None
-    return Execution(b"", found.candidates, run.system.top_k, row.kept, None, row.error)
-
-
-def _row_json(row: CaseRow) -> dict[str, Any]:
-    return {
-        "case_id": row.case_id,
-        "judgments": [judgment_to_json(judgment) for judgment in row.judgments],
-        "slices": list(row.tags),
-        "error": None if row.error is None else row.error._asdict(),
-        "seconds": dict(row.seconds),
-        "log": row.log,
-        "attempts": [attempt._asdict() for attempt in row.attempts],
-    }
 
 
 def _diagnosis(given: argparse.Namespace, store: Store, identity: str) -> tuple[str, Any]:
     record = store.runs.document(identity)
     diagnosis = from_json(Diagnosis, json.dumps(record))
-    cases = diagnosis.cases
-    if given.case:
-        cases = tuple(case for case in cases if case.case_id == given.case)
-        if not cases:
-            raise ConfigurationError(f"the diagnosis has no case {given.case!r}")
-    lines = [diagnosed_case_line(case, diagnosis) for case in cases]
     unstable = store.unstable.of_run(diagnosis.run)
-    lines += known_lines(replace(diagnosis, cases=cases), unstable)
-    return "\n".join(lines), {"id": identity, **record, "unstable": to_json(unstable)}
+    if not given.case:
+        lines = [diagnosed_case_line(case, diagnosis) for case in diagnosis.cases]
+        lines += known_lines(diagnosis, unstable)
+        return "\n".join(lines), {"id": identity, **record, "unstable": to_json(unstable)}
+    case = diagnosis.case(given.case)
+    if case is None:
+        raise ConfigurationError(
+            f"the diagnosis has no case {given.case!r}; `oloproof inspect {identity[:19]}` lists its cases"
+        )
+    run = store.runs.get(diagnosis.run)
+    view, again = case_view(store, run, given.case), list(reexecutions(store, diagnosis, given.case))
+    known = known_lines(replace(diagnosis, cases=(case,)), unstable)
+    text = "\n".join([diagnosed_case_text(identity, diagnosis, case, run, view, again), *known])
+    executions = [
+        {"run": each.run.id, "kind": each.kind, **row_record(each.view.row), **view_record(each.view)}
+        for each in again
+    ]
+    recorded = {**row_record(view.row), **view_record(view)}
+    return text, {"id": identity, "diagnosed": to_json(case), "recorded": recorded, "executions": executions}
 
 
 def _comparison(given: argparse.Namespace, store: Store, identity: str) -> tuple[str, Any]:

@@ -18,7 +18,15 @@ from oloproof.identity.difference import ASSEMBLY, JUDGE, Identified, difference
 from oloproof.run_records import Run
 from oloproof.settings.policy import Policy
 from oloproof.settings.project import DiagnosisSettings, Project, load_project
-from oloproof.workplace import Store, diagnosing, diagnosis_session, hosted, measured_system, stage_swapping
+from oloproof.workplace import (
+    Store,
+    diagnosing,
+    diagnosis_session,
+    guarded,
+    hosted,
+    measured_system,
+    stage_swapping,
+)
 
 #: How many calls of `generate` the repeats of a case take, and how many differing names a refusal gives.
 REPEATS_EACH, MAX_NAMED = 2, 5
@@ -72,7 +80,10 @@ class _Swapping:
 
     def swap(self, criteria: Sequence[Flips]) -> tuple[StageSwap, ...]:
         failures = [(self._head, flips.criterion) for flips in criteria]
-        with diagnosis_session(self._store, failures, "swap", self._base.id) as session:
+        with (
+            guarded(self._head_host, self._store, self._base_host),
+            diagnosis_session(self._store, failures, "swap", self._base.id) as session,
+        ):
             return tuple(self._one(flips, session) for flips in criteria)
 
     def _one(self, flips: Flips, session: str) -> StageSwap:
@@ -83,7 +94,7 @@ class _Swapping:
             limit = min(self._max_cases, self._budget.cases(REPEATS_EACH))
             chosen = sample(flips.new_failures, limit)
         before = self._former_ids(chosen)
-        ours = diagnosing(*head[:1], flips.criterion, head[1], self._store, session, self._progress)
+        ours = diagnosing(head[0], flips.criterion, head[1], self._store, session, self._progress)
         theirs = diagnosing(
             base[0],
             self._criteria.get(flips.criterion, flips.criterion),

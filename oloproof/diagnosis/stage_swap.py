@@ -6,9 +6,9 @@ context and the generator are those of a stored answer, that is what the swap co
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 from oloproof.diagnosis.attribution import (
     JUDGES_RETRIEVAL,
@@ -23,21 +23,15 @@ from oloproof.diagnosis.attribution import (
 )
 from oloproof.diagnosis.budget import CallBudget, ranked
 from oloproof.diagnosis.child_runs import ChildCase, ChildRuns
+from oloproof.diagnosis.differing import DifferingFactors
 from oloproof.diagnosis.labels import Outcome
 from oloproof.diagnosis.recorded import RecordedCase, recorded_cases
 from oloproof.execution.replay_steps import Assembled, ReplaySteps
-from oloproof.execution.steps import Steps
-from oloproof.identity.difference import Identified, differences
+from oloproof.execution.steps import Steps, StepsTo
+from oloproof.records import Case, Execution
 from oloproof.run_records import Run
 from oloproof.store.results import Results
 from oloproof.store.runs import Runs
-
-#: The stages and settings, as a difference names them, that each factor is made of.
-_PARTS = {
-    SwapFactor.RETRIEVAL: {"retrieve"},
-    SwapFactor.ASSEMBLY: {"assembly", "count_tokens"},
-    SwapFactor.GENERATION: {"generate"},
-}
 
 
 @dataclass(frozen=True)
@@ -58,14 +52,25 @@ class _Pair:
     changed: frozenset[SwapFactor]
 
     @property
-    def case_id(self) -> str:
-        return self.head.case.id
+    def case(self) -> Case:
+        return self.head.case
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How head is executed with one factor of base: `side` generates, under the settings of `steps`, on the recorded
+    retrieval that `source` gives, which `assemble` turns into a context (None: as it was assembled in head)."""
+
+    side: Side
+    steps: ReplaySteps
+    source: Callable[[_Pair], Execution]
+    assemble: Side | None
 
 
 @dataclass
 class StageSwapping:
-    """Swaps stages for the new failures of one criterion. Both sides' child runs are children of the head's run.
-    `former` gives the ids of cases in the base's run where these are others."""
+    """Swaps stages for the new failures of one criterion. The child runs are children of the head's run. `former` gives
+    the ids of cases in the base's run where these are others."""
 
     base: Side
     head: Side
@@ -73,20 +78,28 @@ class StageSwapping:
     runs: Runs
     results: Results
     former: Mapping[str, str]
-    changed_names: dict[SwapFactor, dict[str, None]]
+    _differing: DifferingFactors = field(init=False)
+    _ways: Mapping[SwapFactor, _Way] = field(init=False)
 
-    @classmethod
-    def of(
-        cls,
-        base: Side,
-        head: Side,
-        criterion: str,
-        runs: Runs,
-        results: Results,
-        former: Mapping[str, str],
-    ) -> StageSwapping:
-        """The swapping of two sides."""
-        return cls(base, head, criterion, runs, results, former, _differing(base.run, head.run))
+    def __post_init__(self) -> None:
+        base, head = self.base, self.head
+        self._differing = DifferingFactors(base.run, head.run, base.steps, head.steps)
+        as_base, as_head = (side.steps.system for side in (base, head))
+        self._ways = {
+            SwapFactor.RETRIEVAL: _Way(head, head.steps, lambda pair: pair.base.execution, head),
+            SwapFactor.ASSEMBLY: _Way(
+                head,
+                head.steps.under(as_base.top_k, as_base.token_budget),
+                lambda pair: pair.head.execution,
+                base,
+            ),
+            SwapFactor.GENERATION: _Way(
+                base,
+                base.steps.under(as_head.top_k, as_head.token_budget),
+                lambda pair: pair.head.execution,
+                None,
+            ),
+        }
 
     @property
     def attributes(self) -> bool:
@@ -103,107 +116,61 @@ class StageSwapping:
         stable = [case_id for case_id, known in found.items() if known is None]
         runs: dict[SwapFactor, str] = {}
         if not self.attributes:
-            found.update((name, _not_attributed(name, JUDGES_RETRIEVAL)) for name in found)
-        else:
-            found.update(self._swapped(self._pairs(stable), budget, runs))
+            found = {name: _not_attributed(name, JUDGES_RETRIEVAL) for name in repeats}
+        elif stable:
+            found |= dict(self._swapped(self._pairs(stable), budget, runs))
         calls = self._calls() - before
         budget.spent += calls
-        cases = [found[name] or _not_attributed(name, OVER_BUDGET) for name in repeats]
-        changed = {factor: tuple(names) for factor, names in self.changed_names.items() if names}
         return StageSwap(
-            self.base.run.id, self.head.run.id, self.criterion, changed, runs, calls, tuple(cases)
+            base=self.base.run.id,
+            head=self.head.run.id,
+            criterion=self.criterion,
+            changed=self._differing.names(),
+            runs=runs,
+            calls=calls,
+            cases=tuple(found[name] or _not_attributed(name, OVER_BUDGET) for name in repeats),
         )
 
     def _swapped(
         self, pairs: Sequence[_Pair], budget: CallBudget, runs: dict[SwapFactor, str]
     ) -> Iterator[tuple[str, AttributedCase]]:
-        contexts = self._contexts(pairs)
+        contexts = {factor: self._contexts(factor, pairs) for factor in SwapFactor}
         chosen = self._affordable(pairs, contexts, budget)
-        outcomes: dict[SwapFactor, dict[str, ChildCase]] = {}
-        for factor in SwapFactor:
-            selected = [pair.head for pair in chosen if factor in pair.changed]
-            side = self.base if factor is SwapFactor.GENERATION else self.head
-            steps = self._steps(factor, {pair.case_id: pair for pair in chosen}, contexts)
-            run, outcomes[factor] = side.children.execute(f"{factor.value} from base", selected, steps)
-            if run is not None:
-                runs[factor] = run
+        came = {factor: self._execute(factor, chosen, contexts[factor], runs) for factor in SwapFactor}
         for pair in chosen:
-            swaps = [_swap(factor, outcomes[factor].get(pair.case_id)) for factor in SwapFactor]
-            yield pair.case_id, attribution(pair.case_id, tuple(swaps))
-
-    # --------------------------------------------------------------------------- what differs
+            swaps = [_swap(factor, came[factor].get(pair.case.id)) for factor in SwapFactor]
+            yield pair.case.id, attribution(pair.case.id, tuple(swaps))
 
     def _pairs(self, case_ids: Sequence[str]) -> list[_Pair]:
         former = {name: self.former.get(name, name) for name in case_ids}
-        head, base = (
-            {each.case.id: each for each in recorded_cases(self.runs.rows(run, ids), self.runs, self.results)}
-            for run, ids in ((self.head.run.id, case_ids), (self.base.run.id, list(former.values())))
-        )
-        names = [each.execution.id for each in (*base.values(), *head.values())]
-        files = self.results.files_behind(names)
+        head = self._recorded(self.head.run, case_ids)
+        base = self._recorded(self.base.run, list(former.values()))
+        found = [
+            (base[before], head[name]) for name, before in former.items() if before in base and name in head
+        ]
+        files = self.results.files_behind([each.execution.id for pair in found for each in pair])
         return [
-            _Pair(base[before], head[name], self._changed(base[before], head[name], files))
-            for name, before in former.items()
-            if before in base and name in head
+            _Pair(before, after, self._differing.of(before.execution, after.execution, files))
+            for before, after in found
         ]
 
-    def _changed(
-        self, base: RecordedCase, head: RecordedCase, files: Mapping[bytes, tuple[bytes, bytes]]
-    ) -> frozenset[SwapFactor]:
-        """The factors that differ for a case: in their code and settings, or in the files that they read for it."""
-        ours, theirs = self.head.steps.identities.stages, self.base.steps.identities.stages
-        before, after = files[base.execution.id], files[head.execution.id]
-        found = set()
-        if ours.retrieve != theirs.retrieve or self._files_differ(SwapFactor.RETRIEVAL, before[0], after[0]):
-            found.add(SwapFactor.RETRIEVAL)
-        if ours.generate != theirs.generate or self._files_differ(SwapFactor.GENERATION, before[1], after[1]):
-            found.add(SwapFactor.GENERATION)
-        if self._assembly_differs(head):
-            found.add(SwapFactor.ASSEMBLY)
-        return frozenset(found)
+    def _recorded(self, run: Run, case_ids: Sequence[str]) -> dict[str, RecordedCase]:
+        rows = self.runs.rows(run.id, case_ids)
+        return {each.case.id: each for each in recorded_cases(rows, self.runs, self.results)}
 
-    def _assembly_differs(self, head: RecordedCase) -> bool:
-        ours, theirs = self.head.steps, self.base.steps
-        settings = [(s.system.top_k, s.system.token_budget) for s in (ours, theirs)]
-        if settings[0] != settings[1]:
-            return True
-        if ours.system.token_budget is None:
-            return False
-        if ours.identities.stages.count_tokens != theirs.identities.stages.count_tokens:
-            return True
-        counted = head.execution.candidates[: ours.system.top_k]
-        changed = [name for files in ours.files_of_counts(counted) for name in theirs.changed_files(files)]
-        return self._note_files(SwapFactor.ASSEMBLY, changed)
+    # ----------------------------------------------------------------------------------- swaps
 
-    def _files_differ(self, factor: SwapFactor, base: bytes, head: bytes) -> bool:
-        """Whether what either side read is not the same in both checkouts."""
-        ours = self.base.steps.changed_files(head)
-        theirs = self.head.steps.changed_files(base)
-        return self._note_files(factor, (*ours, *theirs))
-
-    def _note_files(self, factor: SwapFactor, paths: Sequence[str]) -> bool:
-        self.changed_names[factor].update(dict.fromkeys(paths))
-        return bool(paths)
-
-    # ----------------------------------------------------------------------------- swapping
-
-    def _contexts(self, pairs: Sequence[_Pair]) -> Mapping[SwapFactor, Mapping[str, Assembled]]:
-        """How each swap assembles its context: a base's retrieval by the head, a head's by the base."""
-        retrieval = (
-            (p.case_id, self.head.steps.assemble(p.base.execution))
-            for p in pairs
-            if SwapFactor.RETRIEVAL in p.changed
-        )
-        assembly = (
-            (p.case_id, self.base.steps.assemble(p.head.execution))
-            for p in pairs
-            if SwapFactor.ASSEMBLY in p.changed
-        )
-        return {
-            SwapFactor.RETRIEVAL: dict(self.head.children.driver.run(retrieval)),
-            SwapFactor.ASSEMBLY: dict(self.base.children.driver.run(assembly)),
-            SwapFactor.GENERATION: {p.case_id: Assembled(p.head.execution.kept) for p in pairs},
-        }
+    def _contexts(self, factor: SwapFactor, pairs: Iterable[_Pair]) -> Mapping[str, Assembled]:
+        """How a swap assembles the context of each case that it is made of."""
+        way = self._ways[factor]
+        swapped = [pair for pair in pairs if factor in pair.changed]
+        side = way.assemble
+        if side is None:
+            return {pair.case.id: Assembled(pair.head.execution.kept) for pair in swapped}
+        work: list[tuple[str, StepsTo[Assembled]]] = [
+            (pair.case.id, side.steps.assemble(way.source(pair))) for pair in swapped
+        ]
+        return dict(side.children.driver.run(work))
 
     def _affordable(
         self,
@@ -212,61 +179,51 @@ class StageSwapping:
         budget: CallBudget,
     ) -> list[_Pair]:
         """The pairs whose swaps the budget allows, chosen by their ids alone as long as what is stored is equal."""
-        by_id = {pair.case_id: pair for pair in pairs}
+        by_id = {pair.case.id: pair for pair in pairs}
         left = budget.left
         chosen = set()
         for case_id in ranked(list(by_id)):
-            needed = budget.attempts * self._needed(by_id[case_id], contexts)
-            if needed <= left:
-                left -= needed
+            pair = by_id[case_id]
+            needed = sum(self._is_called(factor, pair, contexts[factor][case_id]) for factor in pair.changed)
+            if needed * budget.attempts <= left:
+                left -= needed * budget.attempts
                 chosen.add(case_id)
-        return [pair for pair in pairs if pair.case_id in chosen]
+        return [pair for pair in pairs if pair.case.id in chosen]
 
-    def _needed(self, pair: _Pair, contexts: Mapping[SwapFactor, Mapping[str, Assembled]]) -> int:
-        """How many calls of `generate` the swaps of a case take."""
-        needed = 0
-        for factor in pair.changed:
-            source = pair.base if factor is SwapFactor.RETRIEVAL else pair.head
-            side = self.base if factor is SwapFactor.GENERATION else self.head
-            context = source.execution.candidates[: contexts[factor][pair.case_id].kept]
-            needed += not side.steps.answers(pair.head.case, context)
-        return needed
+    def _is_called(self, factor: SwapFactor, pair: _Pair, assembled: Assembled) -> bool:
+        """Whether a swap takes a call of `generate`."""
+        way = self._ways[factor]
+        return not way.steps.answers(pair.case, way.source(pair).candidates[: assembled.kept])
 
-    def _steps(
+    def _execute(
         self,
         factor: SwapFactor,
-        pairs: Mapping[str, _Pair],
-        contexts: Mapping[SwapFactor, Mapping[str, Assembled]],
-    ) -> Callable[[RecordedCase], Steps]:
-        """How a case is executed with one factor of base: by the generator of one side, under a setting, on the
-        retrieval of one of them."""
-        base, head = self.base.steps, self.head.steps
-        steps, setting = (base, head) if factor is SwapFactor.GENERATION else (head, head)
-        if factor is SwapFactor.ASSEMBLY:
-            setting = base
-        steps = steps.under(setting.system.top_k, setting.system.token_budget)
-
-        def execute(recorded: RecordedCase) -> Steps:
-            pair = pairs[recorded.case.id]
-            source = pair.base if factor is SwapFactor.RETRIEVAL else pair.head
-            return steps.generate_on(recorded.case, source.execution, contexts[factor][recorded.case.id])
-
-        return execute
+        pairs: Sequence[_Pair],
+        contexts: Mapping[str, Assembled],
+        runs: dict[SwapFactor, str],
+    ) -> dict[str, ChildCase]:
+        """Execute the swaps of one factor; notes their child run, and gives what each case came to."""
+        way = self._ways[factor]
+        swapped = {pair.case.id: pair for pair in pairs if factor in pair.changed}
+        run, came = way.side.children.execute(
+            f"{factor.value} from base",
+            [pair.head for pair in swapped.values()],
+            partial(_steps, way, swapped, contexts),
+            system=way.steps.system,
+        )
+        if run is not None:
+            runs[factor] = run
+        return came
 
     def _calls(self) -> int:
         return self.base.steps.calls["generate"] + self.head.steps.calls["generate"]
 
 
-def _differing(base: Run, head: Run) -> dict[SwapFactor, dict[str, None]]:
-    """What of the systems' settings and code differs, by factor; token counts count only where there is a budget."""
-    found: defaultdict[SwapFactor, dict[str, None]] = defaultdict(dict)
-    counts = base.system.token_budget is not None or head.system.token_budget is not None
-    for change in differences(*(Identified(run.system, (), run.ingredients) for run in (base, head))):
-        stages = set(change.stages) if counts else set(change.stages) - {"count_tokens"}
-        for factor in SwapFactor:
-            if stages & _PARTS[factor]:
-                found[factor][change.name] = None
-    return found
+def _steps(
+    way: _Way, pairs: Mapping[str, _Pair], contexts: Mapping[str, Assembled], recorded: RecordedCase
+) -> Steps:
+    case = recorded.case
+    return way.steps.generate_on(case, way.source(pairs[case.id]), contexts[case.id])
 
 
 def _swap(factor: SwapFactor, came: ChildCase | None) -> Swap:

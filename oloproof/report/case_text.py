@@ -54,8 +54,28 @@ def case_text(run: Run, view: CaseView) -> str:
     unit: RelevanceUnit = "chunk" if run.relevance_unit == "chunk" else "document"
     if execution is not None:
         lines += _candidates(case, execution, view.texts, unit)
-        if execution.output is not None:
-            lines += _field("Answer", execution.output)
+    lines += _fate_lines(run, view)
+    if view.row.seconds:
+        spent = ", ".join(f"{stage} {1000 * seconds:.1f} ms" for stage, seconds in view.row.seconds.items())
+        lines.append(f"Time: {spent}")
+    return "\n".join(lines)
+
+
+def outcome_lines(run: Run, view: CaseView) -> list[str]:
+    """What a case was given and what it came to, where its contents are known already: context, answer or error, what
+    it printed, judgments."""
+    execution = view.execution
+    lines = []
+    if execution is not None:
+        passages = [_name(c.doc_id, c.chunk_id) for c in execution.context]
+        lines.append(f"Context: {', '.join(passages) or 'none'}")
+    return lines + _fate_lines(run, view)
+
+
+def _fate_lines(run: Run, view: CaseView) -> list[str]:
+    lines = []
+    if view.execution is not None and view.execution.output is not None:
+        lines += _field("Answer", view.execution.output)
     if view.row.error is not None:
         lines += _error(view.row)
     if len(view.row.attempts) > (view.row.error is not None):
@@ -68,10 +88,7 @@ def case_text(run: Run, view: CaseView) -> str:
     lines.append("Judgments")
     judged = zip(run.evaluators, view.row.judgments, strict=True)
     lines += [f"  {e.criterion}: {judgment_text(judgment, e.kind)}" for e, judgment in judged]
-    if view.row.seconds:
-        spent = ", ".join(f"{stage} {1000 * seconds:.1f} ms" for stage, seconds in view.row.seconds.items())
-        lines.append(f"Time: {spent}")
-    return "\n".join(lines)
+    return lines
 
 
 def case_lines(run: Run, rows: Sequence[CaseRow]) -> list[str]:

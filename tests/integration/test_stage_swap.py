@@ -259,6 +259,46 @@ def test_each_of_several_changes_is_attributed_to_the_failures_that_hang_on_it(
     assert repository.calls["head-retrieve"] == repository.calls["base-retrieve"] == 7
 
 
+@pytest.mark.parametrize("limit", [2, 12, 20])
+def test_no_more_calls_are_made_than_the_budget_allows_and_the_report_says_of_how_many(
+    repository: Repository, limit: int
+) -> None:
+    before = {}
+    for _ in range(2):
+        report = repository.preview(MISSES, MUTED, SMALL_BUDGET, diagnosis={"max_generate_calls": limit})
+        (found,) = report["failures"]
+        assert len(found["new_failures"]) == len(ALL)
+        assert found["calls"] <= limit
+        assert repository.calls["head-generate"] + repository.calls["base-generate"] == 14 + found["calls"]
+        if limit == 2:
+            assert found["calls"] == 0
+            assert {case["reason"] for case in found["new_failures"]} == {"over_budget"}
+        else:
+            looked_into = [case for case in found["new_failures"] if case["reason"] != "over_budget"]
+            assert len(looked_into) == limit // 3
+            assert f"Diagnosed {found['diagnosed']} of 7." in repository.text
+        sampled = {case["case_id"]: case["label"] for case in found["new_failures"]}
+        assert before in ({}, sampled)  # which ones does not change from run to run
+        before = sampled
+
+
+def test_at_most_so_many_cases_are_looked_into(repository: Repository) -> None:
+    report = repository.preview(MISSES, MUTED, SMALL_BUDGET, diagnosis={"max_cases": 3})
+    reasons = [case["reason"] for case in swapped(report)["cases"]]
+    assert reasons.count("over_budget") == 4
+    assert "not attributed: beyond the budget" in repository.text
+
+
+def test_calls_that_may_be_repeated_are_counted_with_their_repeats(repository: Repository) -> None:
+    limits = {"diagnosis": {"max_generate_calls": 30}, "execution": {"retries": 2, "timeout_seconds": 5}}
+    fails = ("app.py", '" ".join(texts)  # GENERATE', '1 / 0 if len(texts) == 1 else "?"')
+    report = repository.preview(fails, **limits)
+    (found,) = report["failures"]
+    assert {case["label"] for case in found["new_failures"]} == {"UNRESOLVED", "NOT_DIAGNOSED"}
+    assert found["calls"] <= 30
+    assert repository.calls["head-generate"] + repository.calls["base-generate"] == 14 + found["calls"]
+
+
 def test_an_unstable_case_is_attributed_to_nothing(repository: Repository) -> None:
     flaky = (
         "app.py",
