@@ -135,6 +135,7 @@ class NewFailures:
             found.base_repeats,
             self._lines,
         )
+        moved = {*flips.new_failures, *flips.fixed}
         return CriterionFailures(
             criterion=flips.criterion,
             new_failures=cases,
@@ -145,4 +146,9 @@ class NewFailures:
             factors=implicated_factors(diagnosis) if diagnosis else (),
             swap=found.swap,
             calls=found.calls,
+            known_unstable=tuple(
+                each
+                for each in self._store.unstable.of_run(self._head.run.id)
+                if each.criterion == flips.criterion and each.case_id in moved
+            ),
         )

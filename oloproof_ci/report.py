@@ -17,6 +17,7 @@ from oloproof.identity.system import System
 from oloproof.pairing import EvaluatorChange, RenamedCase
 from oloproof.records import Metric
 from oloproof.run_records import CacheCounts
+from oloproof.store.unstable import UnstableCase
 
 REPORT_VERSION = 1
 
@@ -100,7 +101,8 @@ class CriterionFailures:
     """What became of the cases of one pass/fail criterion. `diagnosed` of the new failures were re-executed;
     `diagnosis` is the id of the stored diagnosis. `still_failing` says for each case id nothing more than that. `swap`
     says which changes the new failures hang on, None where none was looked into; `calls` is how many times `generate`
-    was called for all this."""
+    was called for all this. `known_unstable` are those new failures and fixed cases that came out differently when they
+    were repeated, now or before."""
 
     criterion: str
     new_failures: tuple[NewFailure, ...]
@@ -111,6 +113,7 @@ class CriterionFailures:
     factors: tuple[Factor, ...]
     swap: StageSwap | None = None
     calls: int = 0
+    known_unstable: tuple[UnstableCase, ...] = ()
 
 
 @dataclass(frozen=True)

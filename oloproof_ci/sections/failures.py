@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from oloproof.diagnosis.attribution import StageSwap
 from oloproof.diagnosis.labels import Strength
@@ -56,6 +56,7 @@ def _new_failures(failures: CriterionFailures, report: Report, room: Room, *, al
     if len(cases) > len(shown):
         parts.append(f"and {len(cases) - len(shown)} more; `report.json` names them all")
     parts.append(_diagnosed(failures))
+    parts.append(_unstable_before(failures, [case.case_id for case in cases if not case.unstable], room))
     parts.append(swap_section(failures, report, rows=room.answers and bool(shown)))
     if room.answers and shown:
         parts.append(_answers(shown, report))
@@ -71,6 +72,17 @@ def _diagnosed(failures: CriterionFailures) -> str:
         return some.strip()
     verb = "recovers" if recovered == 1 else "recover"
     return f"{some}With the gold passages as context {recovered} of {failures.diagnosed} {verb}."
+
+
+def _unstable_before(failures: CriterionFailures, case_ids: Collection[str], room: Room) -> str:
+    """Those of the cases that held this time, as far as they were repeated, and did not before."""
+    found = [case for case in failures.known_unstable if case.case_id in case_ids]
+    shown = [
+        f"{named(case.case_id)} ({case.differed} of {counted(case.repeats, 'repeat')})"
+        for case in found[: room.names]
+    ]
+    rest = [f"{len(found) - len(shown)} more"] if len(found) > len(shown) else []
+    return f"Unstable when repeated before: {', '.join([*shown, *rest])}" if found else ""
 
 
 def _evidence_table(cases: Sequence[NewFailure], swap: StageSwap | None, report: Report) -> str:
@@ -168,12 +180,13 @@ def _others(report: Report, room: Room) -> str:
 def _fixed(report: Report, room: Room) -> str:
     """How many cases of each criterion are fixed, and which."""
     several = len(report.failures) > 1
-    lines = [
-        f"{len(c.fixed)} fixed{f' in {named(c.criterion)}' if several else ''}: {listed(c.fixed, room.names)}"
-        for c in report.failures[: room.criteria]
-        if c.fixed
-    ]
-    return "<br>\n".join(lines)
+    lines = []
+    for c in report.failures[: room.criteria]:
+        if c.fixed:
+            of = f" in {named(c.criterion)}" if several else ""
+            lines.append(f"{len(c.fixed)} fixed{of}: {listed(c.fixed, room.names)}")
+            lines.append(_unstable_before(c, c.fixed, room))
+    return "<br>\n".join(line for line in lines if line)
 
 
 def _still_failing(report: Report, room: Room) -> str:

@@ -24,6 +24,7 @@ from oloproof.identity.system import System
 from oloproof.pairing import EvaluatorChange, RenamedCase
 from oloproof.records import Interval, Metric
 from oloproof.run_records import CacheCounts, Tally
+from oloproof.store.unstable import UnstableCase
 from oloproof_ci.comment import MAX_BYTES, comment
 from oloproof_ci.report import (
     Commit,
@@ -760,6 +761,22 @@ def test_unstable_cases_are_marked_and_say_which_repeat_differed() -> None:
         text,
     )
     assert re.search(r"`lucky` .*\| \*\*unstable\*\*: failed again here, failed on `main` \|", text)
+
+
+def test_cases_that_held_now_and_did_not_in_earlier_repeats_are_named() -> None:
+    before = (
+        UnstableCase("flaky", "answer_correct", 1, 2),
+        UnstableCase("lucky|one", "answer_correct", 1, 1),
+        UnstableCase("seat_count", "answer_correct", 2, 3),
+    )
+    unstable = failures(
+        new_failure("flaky", unstable=True, head_repeat="passed"),
+        new_failure("lucky|one"),
+        known_unstable=before,
+    )
+    text = comment(calm_report(failures=(unstable,), comparison=comparison("flaky", "lucky|one")))
+    assert "Unstable when repeated before: `lucky|one` (1 of 1 repeat)\n" in text
+    assert "1 fixed: `seat_count`<br>\nUnstable when repeated before: `seat_count` (2 of 3 repeats)" in text
 
 
 def test_what_was_not_diagnosed_says_why() -> None:
