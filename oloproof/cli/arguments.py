@@ -27,6 +27,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"oloproof {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
+    init = _command(
+        commands, "init", "write a configuration and a starter policy for a class; overwrites nothing"
+    )
+    init.add_argument(
+        "object", metavar="MODULE:CLASS", help="the class that @rag_system declares, such as app:Rag"
+    )
+    init.add_argument(
+        "--dataset",
+        default="cases.jsonl",
+        metavar="FILE",
+        help="the case file, relative to the configuration (default: cases.jsonl)",
+    )
+    init.add_argument("--ci", choices=["github"], help="write a workflow as well")
+
+    _command(commands, "check", "check configuration, app, cases and policies without running a case")
+
     run = _command(commands, "run", "evaluate the system on its cases, and decide the policy")
     _add_policy(run, "policy file with rules on one run (default: release.yaml beside the configuration)")
 

@@ -60,3 +60,13 @@ def tracked_by_git(folder: Path, account: Account | None = None) -> Callable[[st
 def _folders_of(path: str) -> list[str]:
     parts = path.split("/")
     return ["/".join(parts[:at]) for at in range(1, len(parts))]
+
+
+def default_branch(folder: Path) -> str | None:
+    """The branch that origin calls its own; None when that is not known."""
+    command = ["git", "-C", str(folder), "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD"]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip().removeprefix("origin/") or None

@@ -93,6 +93,14 @@ class AppHost:
         name: str = self.project.config.system.name or self._found["settings"]["name"]
         return name
 
+    @property
+    def declared(self) -> Mapping[str, Any]:
+        """The settings that the app's class declares; raises as `check` does."""
+        self.check()
+        assert self._found is not None
+        declared: Mapping[str, Any] = self._found["settings"]
+        return declared
+
     def system(self, outlines: ParseCache | None = None) -> System:
         """The effective system, with the fingerprints of its code; raises as `check` does. `outlines` keeps what was
         found in source files."""

@@ -25,7 +25,7 @@ from oloproof.settings.fields import (
 from oloproof.settings.inside import outside
 from oloproof.settings.validation import validate
 from oloproof.settings.wording import capped, hint, nearest, shortened
-from oloproof.settings.yamlfile import KeyPath, SourceLines, load_yaml
+from oloproof.settings.yamlfile import KeyPath, LoadedYaml, SourceLines, load_yaml, parse_yaml
 
 _SLICES = ("relevant_position", "context_truncated")
 #: What these look like, for editors that check a configuration while it is written.
@@ -147,7 +147,15 @@ def load_project(path: Path) -> Project:
 
     Ranking evaluators without a relevance unit of their own get the suite's.
     """
-    loaded = load_yaml(path)
+    return _project(path, load_yaml(path))
+
+
+def parse_project(path: Path, text: str) -> Project:
+    """The configuration that a text would be, were it written to `path`. Raises as `load_project` does."""
+    return _project(path, parse_yaml(text.encode(), f"{path} (not written)"))
+
+
+def _project(path: Path, loaded: LoadedYaml) -> Project:
     config = validate(ProjectConfig, loaded)
     root = Path(os.path.abspath(path)).parent
     problems = list(_contradictions(config, loaded.lines))
