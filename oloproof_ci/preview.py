@@ -42,6 +42,13 @@ from oloproof_ci.places import CheckoutPlace
 from oloproof_ci.report import REPORT_VERSION, Commit, CriterionFailures, Report, Side, Warning
 
 
+class EarlierResults(Protocol):
+    """Where results of earlier jobs come from."""
+
+    def restore(self, project: Project, suite: str, index_version: str, folder: Path) -> None:
+        """Bring them into the store that is kept in `folder`; what fails is told elsewhere."""
+
+
 class Watch(Protocol):
     """Is told how a run goes on: what is measured, how many cases are done, of how many."""
 
@@ -68,8 +75,10 @@ class Preview:
         watch: Watch,
         head: Commit | None = None,
         lodgings: Lodgings | None = None,
+        earlier: EarlierResults | None = None,
     ) -> None:
         """`head` is the commit that is reported on, when that is not the one checked out, as for a test merge."""
+        self._earlier = earlier
         self._lodgings = lodgings or OwnLodgings()
         self._repository = repository
         self._project = project
@@ -96,7 +105,7 @@ class Preview:
                     base_host,
                     problem,
                 ),
-                opened_store(self._lodgings.store(project)) as store,
+                self._opened_store(host, name) as store,
             ):
                 suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
                 return self._measure(suite, host, base, base_host, problem, store, policies, tree)
@@ -108,13 +117,23 @@ class Preview:
         with _lodged(project, self._lodgings.of(project)) as host:
             policies = self._policy_files.here()
             facts, name = self._checked(host, policies)
-            with opened_store(self._lodgings.store(project)) as store:
+            with self._opened_store(host, name) as store:
                 suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
                 run = evaluate(suite, host, store, self._watch("head"))
                 self._held_to = alone(policies)
                 gate = decide_run(run, policies, lambda: store.runs.rows(run.id))
                 head = Measured(host, run)
                 return self._report(store, suite, head, None, None, gate, None, (), _warnings(run, None))
+
+    @contextmanager
+    def _opened_store(self, host: AppHost, name: str) -> Iterator[Store]:
+        """The store, with what earlier jobs have left for it."""
+        project, folder = self._project, self._lodgings.store(self._project)
+        if self._earlier is not None:
+            suite = project.config.project or name
+            self._earlier.restore(project, suite, host.index_version, folder)
+        with opened_store(folder) as store:
+            yield store
 
     def _checked(self, host: AppHost, policies: Sequence[Policy]) -> tuple[CaseFileFacts, str]:
         """The case file's facts and the system's name, once everything that can be checked beforehand was."""

@@ -148,6 +148,16 @@ class AppHost:
         return perform(self.checkout, request, self._timeout)
 
     @property
+    def index_version(self) -> str:
+        """The index_version in force, the class's own or the configuration's."""
+        self.check()
+        assert self._found is not None
+        version: str = (
+            self.project.config.system.rag.index_version or self._found["settings"]["index_version"]
+        )
+        return version
+
+    @property
     def modules(self) -> Mapping[str, str]:
         """The project's modules that the app imported, with their files."""
         self.check()
@@ -292,7 +302,7 @@ class AppHost:
             depth=depth,
             top_k=top_k,
             token_budget=budget,
-            index_version=chosen.rag.index_version or declared["index_version"],
+            index_version=self.index_version,
             fingerprints=code.fingerprints,
             environment=environment_digest(identity.env, self._named),
             prepare="" if command is None else preparation_digest(self._ingredients[PREPARE]),

@@ -14,7 +14,7 @@ from oloproof_ci.gate_policies import PolicyFiles
 from oloproof_ci.git import Repository
 from oloproof_ci.lodging import Lodgings
 from oloproof_ci.outcome import Failure, SuiteOutcome
-from oloproof_ci.preview import Preview
+from oloproof_ci.preview import EarlierResults, Preview
 from oloproof_ci.suites import CONFIG, find_config
 from oloproof_ci.watching import PrintedProgress
 
@@ -28,14 +28,14 @@ def failed(config: str, error: Exception) -> SuiteOutcome:
 
 
 def evaluate_suites(
-    repository: Repository, sides: Sides, inputs: Inputs, lodgings: Lodgings
+    repository: Repository, sides: Sides, inputs: Inputs, lodgings: Lodgings, earlier: EarlierResults
 ) -> tuple[SuiteOutcome, ...]:
     """Evaluate every suite that the inputs name, one after the other; one that fails stops none of the others."""
     try:
         configs = _configurations(inputs, repository)
     except OloproofError as error:
         return (failed(CONFIG, error),)
-    return tuple(_evaluate(repository, sides, inputs, lodgings, config) for config in configs)
+    return tuple(_evaluate(repository, sides, inputs, lodgings, earlier, config) for config in configs)
 
 
 def _configurations(inputs: Inputs, repository: Repository) -> Sequence[Path]:
@@ -46,7 +46,12 @@ def _configurations(inputs: Inputs, repository: Repository) -> Sequence[Path]:
 
 
 def _evaluate(
-    repository: Repository, sides: Sides, inputs: Inputs, lodgings: Lodgings, config: Path
+    repository: Repository,
+    sides: Sides,
+    inputs: Inputs,
+    lodgings: Lodgings,
+    earlier: EarlierResults,
+    config: Path,
 ) -> SuiteOutcome:
     watch = PrintedProgress()
     try:
@@ -55,7 +60,7 @@ def _evaluate(
         _refuse_strays("config", [config])
         _refuse_strays("policy", policies.paths)
         project = load_project(config)
-        preview = Preview(repository, project, policies, watch, sides.head, lodgings)
+        preview = Preview(repository, project, policies, watch, sides.head, lodgings, earlier)
         report = preview.report_alone() if sides.base is None else preview.report(sides.base)
     except Exception as error:  # noqa: BLE001 - whatever it is, the pull request must be told
         return failed(str(config), error)

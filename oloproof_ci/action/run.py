@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TextIO
 
 from oloproof.errors import EXIT_CONFIGURATION, EXIT_OK, OloproofError, UnfinishedError
+from oloproof_ci.action.cache_summary import cache_section
+from oloproof_ci.action.carrying import CarriedResults, carried_results
 from oloproof_ci.action.checkout import Sides, find_sides
 from oloproof_ci.action.delivery import Delivery
 from oloproof_ci.action.evaluating import evaluate_suites, failed
@@ -28,7 +30,7 @@ from oloproof_ci.action.job import Job, read_payload
 from oloproof_ci.action.publishing import find_pull, find_reports, read_outcome, unverified_drafts
 from oloproof_ci.action.quarters import opened_quarters
 from oloproof_ci.action.runner import Runner
-from oloproof_ci.action.verdict import decide
+from oloproof_ci.action.verdict import Verdict, decide
 from oloproof_ci.fetching import Fetching
 from oloproof_ci.git import Repository
 from oloproof_ci.github.client import GitHub
@@ -116,18 +118,31 @@ def _resolved(asked: Evaluation, github: GitHub) -> Evaluation:
 
 def _evaluate(step: Step, asked: Evaluation, *, baseline: bool) -> int:
     """Evaluate every suite, and tell everybody; gives the exit code."""
+    with carried_results(step.environment, enabled=step.inputs.cache == "on") as carried:
+        suites = _suites(step, asked, carried, baseline=baseline)
+        verdict = _deliver(step, asked, suites, baseline=baseline)
+        carried.save()
+        step.runner.add_summary(cache_section(carried.suites, suites))
+        for warning in carried.warnings:
+            step.runner.warn(warning)
+    return verdict.exit_code
+
+
+def _deliver(step: Step, asked: Evaluation, suites: tuple[SuiteOutcome, ...], *, baseline: bool) -> Verdict:
+    """Tell everybody what became of the suites."""
     job, inputs = step.job, step.inputs
-    suites = _suites(step, asked, baseline=baseline)
     head = asked.head.sha if asked.head else job.sha
     number = asked.pull_request.number if asked.pull_request else None
     outcome = JobOutcome(OUTCOME_VERSION, head, number, job.run_id, job.run_attempt, inputs.leg, suites)
     verdict = decide(suites, inputs.fail_on)
     step.delivery.leave(outcome, verdict)
     step.delivery.tell(outcome, verdict, asked.pull_request, status=not baseline, comments=asked.comments)
-    return verdict.exit_code
+    return verdict
 
 
-def _suites(step: Step, asked: Evaluation, *, baseline: bool) -> tuple[SuiteOutcome, ...]:
+def _suites(
+    step: Step, asked: Evaluation, carried: CarriedResults, *, baseline: bool
+) -> tuple[SuiteOutcome, ...]:
     """What became of each suite; what is wrong with the checkout itself is the failure of one."""
     job, inputs = step.job, step.inputs
     try:
@@ -136,8 +151,11 @@ def _suites(step: Step, asked: Evaluation, *, baseline: bool) -> tuple[SuiteOutc
             head = asked.head or Commit(job.ref, job.sha)
             fetching = Fetching(repository, job.server_url, inputs.token)
             sides = Sides(head, None) if baseline else find_sides(repository, asked, inputs.base, fetching)
-            with step.runner.foreign_output():
-                return evaluate_suites(repository, sides, inputs, quarters)
+            try:
+                with step.runner.foreign_output():
+                    return evaluate_suites(repository, sides, inputs, quarters, carried)
+            finally:
+                carried.set_aside()
     except OloproofError as error:
         return (failed(inputs.config[0] if inputs.config else CONFIG, error),)
 

@@ -39,12 +39,14 @@ VERSION = keys.cache_version([PATH])
 @dataclass(frozen=True)
 class Restored:
     """What came from the cache. `key` is None when there was nothing, `same_index` says whether it was saved under the
-    present index version, `bytes` is the size of the archive, `results` counts stage results and judgments."""
+    present index version, `bytes` is the size of the archive, `results` counts stage results and judgments, `stored` is
+    the digest of their keys."""
 
     key: str | None = None
     same_index: bool = False
     bytes: int = 0
     results: int = 0
+    stored: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class StageCache:
     """The cache as one job uses it. Nothing here raises for what the cache or its entries do: each is one warning.
 
     `scratch` is a folder for archives, best on the file system of the store; `clock` gives seconds since the epoch.
+    `known` is the digest of what the job has restored already: a store with the same keys has nothing new.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class StageCache:
         warn: Callable[[str], None],
         clock: Callable[[], float],
         max_bytes: int,
+        known: str = "",
     ) -> None:
         self._access = access
         self._transfers = transfers
@@ -78,8 +82,7 @@ class StageCache:
         self._warn = warn
         self._clock = clock
         self._max_bytes = max_bytes
-        #: The digests of what was restored or saved: a store with the same keys has nothing new.
-        self._known: set[str] = set()
+        self._known = {known}
 
     def restore(self, suite: str, index_version: str, store: Path) -> Restored:
         """Take the newest results of an index version into a store, else the newest of the suite: generations and
@@ -90,7 +93,8 @@ class StageCache:
             return Restored()
         entry, manifest, size = found
         self._known.add(manifest.keys)
-        return Restored(entry.key, entry.key.lower().startswith(same), size, _results(manifest))
+        same_index = entry.key.lower().startswith(same)
+        return Restored(entry.key, same_index, size, _results(manifest), manifest.keys)
 
     def save(self, suite: str, index_version: str, store: Path) -> Saved:
         """Save a store's results, unless it has learned nothing since they were restored."""

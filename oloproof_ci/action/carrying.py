@@ -1,0 +1,97 @@
+"""Stage results carried from job to job: restored before each suite is measured, saved once the verdict is out."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from oloproof.settings.project import Project
+from oloproof.store.database import FILE, FOLDER
+from oloproof_ci.actions_cache.access import access
+from oloproof_ci.actions_cache.stages import Restored, Saved, StageCache
+from oloproof_ci.actions_cache.transfers import Budget, Transfers
+
+#: How long restoring may take in all, and how long saving, in seconds.
+RESTORE_SECONDS = 120.0
+SAVE_SECONDS = 240.0
+MB = 1_000_000
+NOT_RESTORED = Restored()
+NOT_SAVED = Saved(reason="the evaluation did not get so far")
+
+
+@dataclass
+class Carried:
+    """The results of one suite on their way. `store` is where they lie once they are set aside."""
+
+    config: str
+    suite: str
+    index_version: str
+    store: Path
+    max_bytes: int
+    restored: Restored = NOT_RESTORED
+    saved: Saved = NOT_SAVED
+
+
+@dataclass
+class CarriedResults:
+    """All suites of one job. `scratch` is a folder of ours that outlives the stores; `warnings` collects what could not
+    be done, one sentence each, since nothing about the cache fails a job."""
+
+    environment: Mapping[str, str]
+    scratch: Path
+    enabled: bool
+    warnings: list[str] = field(default_factory=list)
+    suites: list[Carried] = field(default_factory=list)
+
+    def restore(self, project: Project, suite: str, index_version: str, folder: Path) -> None:
+        """Bring earlier results into the store that is kept in `folder`."""
+        if not self.enabled:
+            return
+        store = folder / FOLDER / FILE
+        carried = Carried(str(project.path), suite, index_version, store, project.config.cache.max_mb * MB)
+        self.suites.append(carried)
+        with self._cache(carried, RESTORE_SECONDS) as cache:
+            carried.restored = cache.restore(suite, index_version, store)
+
+    def set_aside(self) -> None:
+        """Move the stores to where they outlive the job's other files; nothing is measured after this."""
+        for number, carried in enumerate(self.suites):
+            target = self.scratch / str(number)
+            if carried.store.exists():
+                shutil.move(carried.store.parent, target)
+            carried.store = target / FILE
+
+    def save(self) -> None:
+        """Save what was learned, also when the gate blocks or an evaluation failed half way."""
+        for carried in self.suites:
+            with self._cache(carried, SAVE_SECONDS) as cache:
+                carried.saved = cache.save(carried.suite, carried.index_version, carried.store)
+
+    @contextmanager
+    def _cache(self, carried: Carried, seconds: float) -> Iterator[StageCache]:
+        transfers = Transfers(Budget(seconds))
+        try:
+            found = access(self.environment, transfers)
+            yield StageCache(
+                found,
+                transfers,
+                self.scratch,
+                self.warnings.append,
+                time.time,
+                carried.max_bytes,
+                carried.restored.stored,
+            )
+        finally:
+            transfers.close()
+
+
+@contextmanager
+def carried_results(environment: Mapping[str, str], *, enabled: bool) -> Iterator[CarriedResults]:
+    """The results of a job, with a folder that nobody else may enter."""
+    with tempfile.TemporaryDirectory(prefix="oloproof-cache-") as scratch:
+        yield CarriedResults(environment, Path(scratch), enabled)
