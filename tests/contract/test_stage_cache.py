@@ -9,15 +9,15 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from act_cache import ActCache
-from blobs import Blobs, node_program
+from blobs import node_program
 from cache_service import CacheServer
-from conftest import HERE, install_server
+from conftest import HERE
 
 from oloproof.records import FAILED, Candidate, Execution, Judgment, State
 from oloproof.store.results import Key, StoredGeneration, StoredRetrieval
@@ -28,27 +28,6 @@ from oloproof_ci.actions_cache.stages import MANIFEST, PATH, RESULTS, VERSION, S
 from oloproof_ci.actions_cache.transfers import Budget, Transfers
 
 SUITE, INDEX = "support", "kb-2026-09-16"
-
-
-@pytest.fixture(scope="session")
-def blobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blobs]:
-    install_server()
-    running = Blobs(tmp_path_factory.mktemp("azurite"))
-    yield running
-    running.stop()
-
-
-@pytest.fixture(scope="session")
-def running_service(blobs: Blobs) -> Iterator[CacheServer]:
-    running = CacheServer(blobs)
-    yield running
-    running.stop()
-
-
-@pytest.fixture
-def service(running_service: CacheServer) -> CacheServer:
-    running_service.forget()
-    return running_service
 
 
 class Job:
