@@ -16,11 +16,14 @@ import sys
 def main(argument: str) -> None:
     given = json.loads(argument)
     _load_contract(given["package"])
+    from oloproof.worker.keeper import kept
+
+    keeper = kept(given["lifeline"])
     from oloproof.worker.serving import Setting, serve
 
     sys.argv = [given["target"]]
     sys.path[0] = given["root"]
-    serve(Setting(given))
+    serve(Setting(given), keeper)
 
 
 def _load_contract(package: str) -> None:

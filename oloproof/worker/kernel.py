@@ -6,6 +6,7 @@ import fcntl
 import os
 import signal
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 from oloproof.worker.account import Account, seeing_as
@@ -42,14 +43,16 @@ def oom_kills() -> int:
     return int(rest.split("\n", 1)[0] or 0)
 
 
-def end_marked(mark: str, account: Account | None = None) -> None:
+def end_marked(mark: str, account: Account | None = None, spare: Collection[int] = ()) -> None:
     """Kill every process that carries a worker's mark in its environment: what the user's code started and detached
-    outlives its worker's process group. `account` is the user that the workers ran as. Does nothing where there is no
-    /proc."""
+    outlives its worker's process group. `account` is the user that the workers ran as, `spare` are processes that end
+    by themselves. Does nothing where there is no /proc."""
     entry = f"{MARK}={mark}".encode()
     for _ in range(3):  # one that is just being started may be missed the first time
         found = False
         for environ in Path("/proc").glob("[0-9]*/environ"):
+            if int(environ.parent.name) in spare:
+                continue
             try:
                 with seeing_as(account):
                     marked = entry in environ.read_bytes().split(b"\0")

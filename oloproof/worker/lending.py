@@ -241,7 +241,7 @@ class Lending:
         for worker in everyone:
             worker.process.kill()
         self._close(unused)
-        end_marked(self._mark, self.checkout.account)
+        end_marked(self._mark, self.checkout.account, {worker.process.pid for worker in everyone})
 
 
 def called(lending: Lending, worker: Worker, request: dict[str, Any], timeout: float) -> Reply:

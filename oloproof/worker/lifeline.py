@@ -2,7 +2,7 @@
 
 The engine holds a pipe that nobody writes to. When it ends, the kernel closes the pipe, and each worker has asked the
 kernel to kill its process group at that moment: no thread of the worker has to run for it, so a loop in C, a sleep or
-a stop changes nothing. Loaded on both sides, so standard library only.
+a stop changes nothing. Its keeper holds such a pipe too. Loaded on both sides, so standard library only.
 """
 
 from __future__ import annotations
@@ -24,23 +24,37 @@ def lifeline() -> int:
     return _PIPES[process][0]
 
 
-def end_with_engine(passed: int) -> int:
-    """Inside a worker, the leader of its process group: tie it to the engine. Gives the descriptor that is to stay
-    open."""
+def end_with(passed: int) -> int:
+    """Inside a worker, the leader of its process group: tie it to the process that holds the other end of a pipe. Gives
+    the descriptor that is to stay open."""
     try:
-        # Whom the kernel signals belongs to the open file, so each worker opens one of its own.
-        own = os.open(f"/proc/self/fd/{passed}", os.O_RDONLY | os.O_NONBLOCK)
-        fcntl.fcntl(own, fcntl.F_SETOWN, -os.getpid())
-        fcntl.fcntl(own, fcntl.F_SETSIG, KILL)
-        fcntl.fcntl(own, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
+        own = signal_when_closed(passed, -os.getpid(), KILL)
     except (OSError, AttributeError):
         return _watch(passed)
+    if own is None:
+        os._exit(0)  # it ended before
+    return own
+
+
+def signal_when_closed(passed: int, whom: int, number: int) -> int | None:
+    """Have the kernel send a signal to a process, or to a group when `whom` is negative, once the other end of a pipe
+    is closed. Gives the descriptor that is to stay open, None when it is closed already. Raises OSError and
+    AttributeError where the kernel does not do this."""
+    # Whom the kernel signals belongs to the open file, so each process opens one of its own.
+    own = os.open(f"/proc/self/fd/{passed}", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        fcntl.fcntl(own, fcntl.F_SETOWN, whom)
+        fcntl.fcntl(own, fcntl.F_SETSIG, number)
+        fcntl.fcntl(own, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
+    except (OSError, AttributeError):
+        os.close(own)
+        raise
     os.close(passed)
     try:
         os.read(own, 1)
     except BlockingIOError:
         return own
-    os._exit(0)  # it ended before
+    return None
 
 
 def _watch(fd: int) -> int:

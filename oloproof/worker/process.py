@@ -15,6 +15,7 @@ from typing import Any
 from oloproof.worker.account import Account
 from oloproof.worker.channel import LEFTOVER, PIPES_LOST
 from oloproof.worker.failures import lacks_memory, too_small
+from oloproof.worker.keeper import HAS_KEEPER, PATIENCE
 from oloproof.worker.kernel import MARK, memory_file, oom_kills, scratch_file
 from oloproof.worker.lifeline import lifeline
 from oloproof.worker.opened import Opened, ReadSet
@@ -266,6 +267,10 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the process and all it started, from any thread; a call under way then returns a crash."""
+        if HAS_KEEPER:
+            for number in (signal.SIGTERM, signal.SIGCONT):  # the user's code may have stopped the keeper
+                self._process.send_signal(number)
+            return
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
@@ -277,7 +282,11 @@ class WorkerProcess:
             return
         self._closed = True
         self.kill()
-        self._process.wait()
+        try:
+            self._process.wait(timeout=2 * PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()  # the worker is tied to its keeper and ends with it
+            self._process.wait()
         self._free()
 
     def _free(self) -> None:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from oloproof.worker.app import App
 from oloproof.worker.channel import LEFTOVER, Channel, encoded
 from oloproof.worker.current import CALL, Call, follow_threads
-from oloproof.worker.lifeline import end_with_engine
+from oloproof.worker.keeper import Kept
+from oloproof.worker.lifeline import end_with
 from oloproof.worker.printing import PAGE_SIZE, Log, Page
 from oloproof.worker.reads import Reads
 
@@ -43,13 +44,15 @@ class Setting:
         self.memory_mb: int | None = given["memory_mb"]
 
 
-def serve(setting: Setting) -> None:
+def serve(setting: Setting, keeper: Kept | None) -> None:
     """Answer requests until the engine closes its end of the pipe."""
     import faulthandler
 
     faulthandler.enable(2)
-    lifeline = end_with_engine(setting.lifeline)
-    channel = Channel(setting.requests, setting.replies, lifeline)
+    ties = (
+        [end_with(setting.lifeline)] if keeper is None else [end_with(setting.lifeline), end_with(keeper.tie)]
+    )
+    channel = Channel(setting.requests, setting.replies, *ties)
     if setting.memory_mb is not None:
         _limit_memory(setting.memory_mb)
     log = Log(shared=setting.pages is not None)
@@ -57,6 +60,8 @@ def serve(setting: Setting) -> None:
     coroutines = Coroutines()
     app = App(setting.root, setting.target, coroutines.finish, setting.memory_mb)
     server = Server(channel, log, reads, app)
+    if keeper is not None:
+        keeper.wait_until_ready()
     if setting.pages is None:
         server.serve_alone()
     else:

@@ -212,7 +212,7 @@ def test_while_a_replaced_process_ends_its_calls_there_is_one_more_at_most(make_
 
     def watch() -> None:
         while not stop.wait(0.02):
-            seen.append(len(found.processes))
+            seen.append(found.at_work)
 
     watching = threading.Thread(target=watch)
     watching.start()

@@ -13,8 +13,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from projects import MakeProject, case, command, environment, marked_processes
+from projects import MakeProject, Oloproof, case, command, environment, marked_processes
 from workers import eventually
+
+from oloproof.worker.keeper import HAS_KEEPER
 
 #: What a worker can be busy with, from the easiest to the hardest to interrupt.
 BUSY = {
@@ -27,6 +29,11 @@ BUSY = {
     "ignores_all_signals": "[signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; time.sleep(3600)",
     "waits_for_a_child": "subprocess.run(['sleep', '3600'])",
     "waits_for_a_fork": "os.fork() or time.sleep(3600); os.wait()",
+    "has_left_a_daemon": (
+        "os.fork() or (os.setsid(), os.fork() or os.execve('/bin/sh', ['sh', '-c', 'sleep 3600; : ' + "
+        "os.environ['OLOPROOF_TEST']], {}), os._exit(0)); time.sleep(3600)"
+    ),
+    "has_closed_its_descriptors": "os.closerange(0, 200); time.sleep(3600)",
 }
 
 APP = """
@@ -125,10 +132,82 @@ def test_no_worker_of_several_outlives_an_engine_that_is_killed(make_project: Ma
     cases = [case(str(n)) for n in range(8)]
     folder = make_project(busy_app(BUSY["loops"]), cases=cases, execution={"workers": 3})
     with running(folder) as (engine, marker):
-        assert eventually(lambda: len(marked_processes(marker)) == 4)
+        assert eventually(lambda: len(marked_processes(marker)) == 1 + 3 * (1 + HAS_KEEPER))
         os.kill(engine.pid, signal.SIGKILL)
         engine.wait()
         assert eventually(lambda: marked_processes(marker) == [])
+
+
+DAEMONS = """
+import os, time
+from pathlib import Path
+from oloproof import Passage, Retrieval, rag_system
+
+NAME = "daemon of " + os.environ["OLOPROOF_TEST"]
+
+def daemons():
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found += [file] if NAME in file.read_text(errors="replace") else []
+        except OSError:
+            continue
+    return found
+
+def leave_daemon():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execve("/bin/sh", ["sh", "-c", "sleep 3600; : " + NAME], {})
+        os._exit(0)
+    os.wait()
+    while not daemons():
+        time.sleep(0.01)
+
+def fail(how):
+    if how == "raises":
+        raise ValueError
+    if how == "exits":
+        os._exit(0)
+    if how == "hangs":
+        time.sleep(3600)
+    if how == "is_killed":
+        os.kill(os.getpid(), 9)
+
+@rag_system(name="daemons", version="1", depth=3, top_k=2, index_version="1")
+class Rag:
+    def retrieve(self, input, depth):
+        if input["question"] == "later":
+            while daemons():
+                time.sleep(0.01)
+        else:
+            leave_daemon()
+            fail(input["question"])
+        return Retrieval(query=None, depth=depth, candidates=())
+
+    def generate(self, input, context):
+        return {"answer": "blue"}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("how", ["raises", "exits", "hangs", "is_killed"])
+def test_a_daemon_ends_with_the_worker_that_is_replaced(
+    make_project: MakeProject, oloproof: Oloproof, how: str, threads: int
+) -> None:
+    marker = f"oloproof-test-{uuid4().hex}"
+    execution = {"threads": threads, "timeout_seconds": 2}
+    folder = make_project(DAEMONS, cases=[case(how), case("later")], execution=execution)
+    done = oloproof("run", "--json", cwd=folder, env={"OLOPROOF_TEST": marker})
+    assert (done.record["run"]["attempted"], done.record["run"]["errored"]) == (2, 1)
+    assert marked_processes(marker) == []
+
+
+def test_a_daemon_ends_with_the_run(make_project: MakeProject, oloproof: Oloproof) -> None:
+    marker = f"oloproof-test-{uuid4().hex}"
+    folder = make_project(DAEMONS, cases=[case("one")])
+    assert oloproof("run", "--json", cwd=folder, env={"OLOPROOF_TEST": marker}).record["run"]["errored"] == 0
+    assert marked_processes(marker) == []
 
 
 def test_where_the_kernel_does_not_do_it_a_thread_does(tmp_path: Path) -> None:
@@ -136,8 +215,8 @@ def test_where_the_kernel_does_not_do_it_a_thread_does(tmp_path: Path) -> None:
     code = (
         "import fcntl, sys, time\n"
         "del fcntl.F_SETSIG\n"
-        "from oloproof.worker.lifeline import end_with_engine\n"
-        "end_with_engine(int(sys.argv[1]))\n"
+        "from oloproof.worker.lifeline import end_with\n"
+        "end_with(int(sys.argv[1]))\n"
         "print('ready', flush=True)\n"
         "time.sleep(3600)\n"
     )

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -16,6 +16,7 @@ from uuid import uuid4
 from projects import marked_processes
 
 from oloproof.worker.calls import perform, release
+from oloproof.worker.keeper import HAS_KEEPER
 from oloproof.worker.process import Checkout, Reply
 
 Request = dict[str, Any]
@@ -97,6 +98,16 @@ class Workers:
     @property
     def processes(self) -> list[str]:
         return marked_processes(dict(self.checkout.environment)["OLOPROOF_TEST"])
+
+    @property
+    def at_work(self) -> int:
+        """How many workers there are: of the processes, those that another one of them keeps."""
+        numbers = [int(each.split()[0]) for each in self.processes]
+        parents = []
+        for number in numbers:
+            with suppress(OSError):
+                parents.append(int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[1]))
+        return sum(parent in numbers for parent in parents) if HAS_KEEPER else len(numbers)
 
 
 @contextmanager
