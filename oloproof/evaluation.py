@@ -175,7 +175,7 @@ class Judging:
         context = [[c.doc_id, c.chunk_id, c.score, texts[c.text_id]] for c in execution.context]
         request = evaluator.request(case, execution, context)
         reply = self._ask(request) if self._ask is not None else (yield request)
-        answered: Judgment = evaluator.judge_reply(reply.value, reply.kind)
+        answered: Judgment = evaluator.judge_reply(reply.value, reply.kind, reply.message)
         self._files.remember(identity, reply.reads)
         return answered
 

@@ -150,11 +150,12 @@ class State(StrEnum):
 
 class Judgment(NamedTuple):
     """What an evaluator says of one case. `value` is 1.0 or 0.0 for a pass/fail criterion, a score in [0, 1]
-    otherwise, None when missing or excluded; then `reason` says why."""
+    otherwise, None when missing or excluded; then `reason` says why, as a code, and `detail` may say more."""
 
     state: State
     value: float | None = None
     reason: str | None = None
+    detail: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -169,8 +170,8 @@ PASSED = Judgment(State.OBSERVED, 1.0)
 FAILED = Judgment(State.OBSERVED, 0.0)
 
 
-def missing(reason: str) -> Judgment:
-    return Judgment(State.MISSING, None, reason)
+def missing(reason: str, detail: str = "") -> Judgment:
+    return Judgment(State.MISSING, None, reason, detail or None)
 
 
 def excluded(reason: str) -> Judgment:
@@ -195,7 +196,7 @@ class Metric:
 
     `kind` is "rate" when the value of a case can only be 0 or 1 on this suite, else "mean". `total` is the sum
     of observed values (for a rate, the number passed). `estimate` is None when nothing was observed,
-    `interval` None when not asked for. `excluded` counts by reason.
+    `interval` None when not asked for. `excluded` and `missing_reasons` count by reason.
     """
 
     criterion: str
@@ -206,3 +207,4 @@ class Metric:
     excluded: Mapping[str, int]
     estimate: float | None
     interval: Interval | None
+    missing_reasons: Mapping[str, int] = field(default_factory=dict)

@@ -129,15 +129,17 @@ class CaseRow(NamedTuple):
 
 
 def judgment_to_json(judgment: Judgment) -> Any:
-    """A number when observed, else [state, reason]."""
+    """A number when observed, else [state, reason], with a detail where there is one."""
     if judgment.state is State.OBSERVED:
         return judgment.value
+    if judgment.detail is not None:
+        return [judgment.state.value, judgment.reason, judgment.detail]
     return [judgment.state.value, judgment.reason]
 
 
 def judgment_from_json(value: Any) -> Judgment:
     if isinstance(value, list):
-        return Judgment(State(value[0]), None, value[1])
+        return Judgment(State(value[0]), None, *value[1:])
     if value in (0.0, 1.0):  # most are; they share one record
         return PASSED if value else FAILED
     return Judgment(State.OBSERVED, float(value))

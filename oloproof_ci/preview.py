@@ -139,6 +139,7 @@ class Preview:
         """The case file's facts and the system's name, once everything that can be checked beforehand was."""
         project = self._project
         facts, name = scan_suite(project), host.check()
+        host.check_evaluators()
         records = evaluator_records(project.config.evaluators)
         check_policies(policies, records, project.config.slices, ("run", "pair"))
         return facts, name

@@ -35,6 +35,7 @@ def _run(given: argparse.Namespace, progress: Progress) -> tuple[Any, str, int]:
         facts = scan_suite(project)
         progress.say(f"importing {project.config.system.rag.object}")
         name = host.check()
+        host.check_evaluators()
         check_policies(
             policies, evaluator_records(project.config.evaluators), project.config.slices, ("run",)
         )

@@ -22,6 +22,10 @@ def function_path(text: str) -> str:
     return text
 
 
+#: How many characters of a fault's message are kept with the judgment.
+MAX_DETAIL = 500
+
+
 class PythonEvaluator(Evaluator):
     """Calls `object` (module:function) with the keyword arguments input, expected, output and context (a tuple of
     Passage); it gives True or False, a score in [0, 1], or None when it does not apply.
@@ -79,10 +83,11 @@ class PythonEvaluator(Evaluator):
             "context": context,
         }
 
-    def judge_reply(self, value: Any, fault: str | None) -> Judgment:
-        """The judgment from what the function gave; `fault` is the kind of error when it gave nothing."""
+    def judge_reply(self, value: Any, fault: str | None, message: str = "") -> Judgment:
+        """The judgment from what the function gave; `fault` is the kind of error when it gave nothing, and `message`
+        what was said of it."""
         if fault is not None:
-            return missing(f"evaluator_{fault}")
+            return missing(f"evaluator_{fault}", message[:MAX_DETAIL])
         if value is None:
             return excluded("evaluator_does_not_apply")
         if value in (0, 1):

@@ -88,7 +88,7 @@ class AppHost:
                 self.prepare()
                 reply = perform(self.checkout, {"op": "describe"}, START_SECONDS)
             if reply.kind is not None:
-                raise self._import_failed(reply)
+                raise self._import_failed(reply, self.checkout.target, ("system", "rag", "object"))
             self._found = self._checked(reply.value)
         name: str = self.project.config.system.name or self._found["settings"]["name"]
         return name
@@ -120,6 +120,20 @@ class AppHost:
                 each = each.with_code(code.fingerprints.generate)
             found.append(each)
         return tuple(found)
+
+    def check_evaluators(self) -> None:
+        """Raises ConfigurationError when an evaluator that is the user's own code cannot be imported or is not there,
+        so that nothing is run that could not be judged."""
+        for index, each in enumerate(self.project.config.evaluators):
+            if not isinstance(each, PythonEvaluator):
+                continue
+            request = {"op": "find", "object": each.object}
+            reply = perform(self.checkout, request, START_SECONDS)
+            if reply.kind is not None and not self._prepared:
+                self.prepare()
+                reply = perform(self.checkout, request, START_SECONDS)
+            if reply.kind is not None:
+                raise self._import_failed(reply, each.object, ("evaluators", index, "object"))
 
     def code_of(self, name: str, outlines: ParseCache | None = None) -> str:
         """The fingerprint of the code that a function of the user's, `module:function`, reaches."""
@@ -323,12 +337,11 @@ class AppHost:
             )
         return PackageFacts(**reply.value)
 
-    def _import_failed(self, reply: Reply) -> ConfigurationError:
-        where = ("system", "rag", "object")
+    def _import_failed(self, reply: Reply, target: str, where: tuple[str | int, ...]) -> ConfigurationError:
         if reply.kind == "invalid_return":
             return ConfigurationError(self.project.lines.problem(where, reply.message))
         tail = _last_lines(reply.traceback or reply.log or "")
-        sentence = f"{self.checkout.target} could not be imported from {self.project.root}: {reply.message}"
+        sentence = f"{target} could not be imported from {self.project.root}: {reply.message}"
         return ConfigurationError(self.project.lines.problem(where, sentence) + tail)
 
 

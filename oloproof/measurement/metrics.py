@@ -17,6 +17,7 @@ class MetricSum:
         self.criterion = criterion
         self.values = array("d")
         self.missing = 0
+        self.missing_reasons: Counter[str] = Counter()
         self.excluded: Counter[str] = Counter()
         #: False as soon as one observed case could have had a value between 0 and 1.
         self.binary = True
@@ -29,6 +30,7 @@ class MetricSum:
             self.binary = self.binary and binary
         elif judgment.state is State.MISSING:
             self.missing += 1
+            self.missing_reasons[judgment.reason or "unstated"] += 1
             self.binary = self.binary and binary
         else:
             self.excluded[judgment.reason or "unstated"] += 1
@@ -50,6 +52,7 @@ class MetricSum:
             excluded=dict(sorted(self.excluded.items())),
             estimate=total / observed if observed else None,
             interval=interval,
+            missing_reasons=dict(sorted(self.missing_reasons.items())),
         )
 
 

@@ -87,7 +87,7 @@ def _fate_lines(run: Run, view: CaseView) -> list[str]:
         lines += ["Printed by the app:", *(f"  {line}" for line in plain_lines(view.row.log))]
     lines.append("Judgments")
     judged = zip(run.evaluators, view.row.judgments, strict=True)
-    lines += [f"  {e.criterion}: {judgment_text(judgment, e.kind)}" for e, judgment in judged]
+    lines += [f"  {e.criterion}: {judgment_text(judgment, e.kind, detail=True)}" for e, judgment in judged]
     return lines
 
 
@@ -104,9 +104,11 @@ def case_lines(run: Run, rows: Sequence[CaseRow]) -> list[str]:
     return grid(["Case", *names, "Errored"], table)
 
 
-def judgment_text(judgment: Judgment, kind: str) -> str:
-    """A judgment of a criterion that is pass_fail or a score."""
+def judgment_text(judgment: Judgment, kind: str, *, detail: bool = False) -> str:
+    """A judgment of a criterion that is pass_fail or a score; with `detail` all that is known of a missing one."""
     if judgment.state is not State.OBSERVED or judgment.value is None:
+        if detail and judgment.detail is not None:
+            return f"{judgment.state.value} ({judgment.reason}: {plain(judgment.detail)})"
         return f"{judgment.state.value} ({judgment.reason})"
     if kind == "pass_fail":
         return "passed" if judgment.passed else "failed"

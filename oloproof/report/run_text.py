@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from oloproof.decisions.records import Gate
-from oloproof.records import Metric
+from oloproof.records import Metric, State
 from oloproof.report.decisions_text import decision_lines, gate_line
 from oloproof.report.tables import grid
 from oloproof.report.terminal import plain
@@ -22,6 +22,8 @@ MAX_PROGRAMS = 5
 #: How many reasons of errored cases it shows, and how many characters of each.
 MAX_REASONS = 5
 MAX_REASON = 200
+#: What the reasons of judgments begin with that an evaluator of the user's failed to give.
+EVALUATOR_FAULT = "evaluator_"
 
 
 def run_text(
@@ -36,6 +38,8 @@ def run_text(
     lines += reuse_lines(run)
     if run.errored:
         lines += _error_lines(run, rows())
+    if any(reason.startswith(EVALUATOR_FAULT) for metric in run.metrics for reason in metric.missing_reasons):
+        lines += _fault_lines(run, rows())
     lines += unstable_lines(unstable, [e.criterion for e in run.evaluators])
     if gate is not None:
         lines += [*decision_lines(gate.decisions), gate_line(gate)]
@@ -81,19 +85,38 @@ def stale_sentence(run: Run) -> str:
 
 def _error_lines(run: Run, rows: Iterable[CaseRow]) -> list[str]:
     """How many cases errored, and the most frequent reasons with the first case of each."""
+    reasons = ((f"{row.error.stage}: {_short(row.error.message)}", row.case_id) for row in rows if row.error)
+    return [
+        f"Errored: {run.errored} of {run.attempted} cases; `oloproof inspect {run.id} --failures` lists them",
+        *_reason_lines(reasons),
+    ]
+
+
+def _fault_lines(run: Run, rows: Iterable[CaseRow]) -> list[str]:
+    """Which of the user's own evaluators failed, and how."""
+    names = [each.criterion for each in run.evaluators]
+    reasons = (
+        (f"{name}: {_short(judgment.detail or judgment.reason)}", row.case_id)
+        for row in rows
+        for name, judgment in zip(names, row.judgments, strict=True)
+        if judgment.state is State.MISSING and judgment.reason and judgment.reason.startswith(EVALUATOR_FAULT)
+    )
+    return ["Not judged, since the evaluator failed:", *_reason_lines(reasons)]
+
+
+def _short(message: str) -> str:
+    message = plain(message)
+    return message if len(message) <= MAX_REASON else message[:MAX_REASON] + "…"
+
+
+def _reason_lines(reasons: Iterable[tuple[str, str]]) -> list[str]:
+    """The most frequent reasons, each with the first case that has it."""
     counts: Counter[str] = Counter()
     first: dict[str, str] = {}
-    for row in rows:
-        if row.error is not None:
-            message = plain(row.error.message)
-            reason = (
-                f"{row.error.stage}: {message if len(message) <= MAX_REASON else message[:MAX_REASON] + '…'}"
-            )
-            counts[reason] += 1
-            first.setdefault(reason, row.case_id)
-    lines = [
-        f"Errored: {run.errored} of {run.attempted} cases; `oloproof inspect {run.id} --failures` lists them"
-    ]
+    for reason, case_id in reasons:
+        counts[reason] += 1
+        first.setdefault(reason, case_id)
+    lines = []
     for reason, count in counts.most_common(MAX_REASONS):
         others = "" if count == 1 else f" and {count - 1} more"
         lines.append(f"  {plain(first[reason])}{others}: {reason}")
@@ -118,20 +141,26 @@ def metric_figures(metric: Metric, kind: str | None = None) -> tuple[str, str]:
 
 
 def observed_text(metric: Metric) -> str:
-    """`9 / 13 observed · 0 missing · 0 excluded`, with the reasons of what was excluded."""
+    """`9 / 13 observed · 0 missing · 0 excluded`, with the reasons of what was left out."""
     if metric.kind == "rate":
         seen = f"{round(metric.total)} / {metric.observed} observed"
     else:
         seen = f"mean of {metric.observed} observed"
-    return f"{seen} · {metric.missing} missing · {excluded_text(metric.excluded)}"
+    missing = f"{metric.missing} missing"
+    if metric.missing_reasons:
+        missing += f" ({_counted(metric.missing_reasons)})"
+    return f"{seen} · {missing} · {excluded_text(metric.excluded)}"
 
 
 def excluded_text(excluded: Mapping[str, int]) -> str:
     total = sum(excluded.values())
     if not total:
         return "0 excluded"
-    reasons = ", ".join(f"{name} {count}" for name, count in excluded.items())
-    return f"{total} excluded ({reasons})"
+    return f"{total} excluded ({_counted(excluded)})"
+
+
+def _counted(reasons: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in reasons.items())
 
 
 def runs_text(runs: Sequence[Run]) -> str:

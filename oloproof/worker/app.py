@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter
@@ -41,6 +42,7 @@ class App:
             "retrieve": self._retrieve,
             "count_tokens": self._count_tokens,
             "generate": self._generate,
+            "find": self._find,
             "evaluate": self._evaluate,
             "rerank": self._rerank,
         }
@@ -113,26 +115,54 @@ class App:
             self._finish(self._function(name)(request["input"], candidates)), candidates, name
         )
 
+    def _find(self, request: dict[str, Any]) -> None:
+        """Raise what stands in the way of calling a function."""
+        self._function(request["object"])
+
     def _function(self, name: str) -> Any:
         if name not in self._functions:
-            self._functions[name] = _named(name)
+            found = _named(name, self._root)
+            if not callable(found):
+                raise InvalidReturn(f"{name} is no function but {kind(found)}")
+            self._functions[name] = found
         return self._functions[name]
 
     def _load(self) -> Any:
         if self._class is None:
-            self._class = _named(self._target)
+            self._class = _named(self._target, self._root)
         return self._class
 
 
-def _named(target: str) -> Any:
-    """What `module:name` stands for."""
+def _named(target: str, root: str) -> Any:
+    """What `module:name` stands for. Raises InvalidReturn, with the nearest name, when there is no such thing."""
     module_name, _, path = target.partition(":")
-    found: Any = importlib.import_module(module_name)
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        near = _nearest_module(error.name, root)
+        raise InvalidReturn(f"there is no module {error.name} in {root}{near}") from None
     for part in path.split("."):
         if not hasattr(found, part):
-            raise InvalidReturn(f"module {module_name} has no {path}")
+            raise InvalidReturn(f"module {module_name} has no {path}{_nearest(part, dir(found))}")
         found = getattr(found, part)
     return found
+
+
+def _nearest_module(name: str, root: str) -> str:
+    import pkgutil
+
+    parent, _, last = name.rpartition(".")
+    folders = list(sys.modules[parent].__path__) if parent else [root]
+    return _nearest(last, [module.name for module in pkgutil.iter_modules(folders)])
+
+
+def _nearest(name: str, options: list[str]) -> str:
+    from difflib import get_close_matches
+
+    best = get_close_matches(name, [option for option in options if not option.startswith("__")], n=1)
+    return f"; did you mean {best[0]}?" if best else ""
 
 
 class Rest:

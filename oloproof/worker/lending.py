@@ -30,6 +30,7 @@ ROLES = {
     "retrieve": STAGES,
     "count_tokens": STAGES,
     "generate": STAGES,
+    "find": EVALUATORS,
     "evaluate": EVALUATORS,
     "rerank": EVALUATORS,
 }

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import asyncio
 
 #: Requests before which nothing need be at work beside the main thread.
-PREPARING = frozenset({"describe", "packages", "construct"})
+PREPARING = frozenset({"describe", "packages", "construct", "find"})
 
 
 class Setting:

@@ -81,7 +81,6 @@ def test_none_leaves_the_case_out(make_project: MakeProject, quick: Oloproof) ->
         ("leaves", "evaluator_crash", 1),
         ("wrong", "evaluator_invalid_return", 3),
         ("above", "evaluator_invalid_return", 3),
-        ("not_there", "evaluator_", 3),
     ],
 )
 def test_its_faults_are_missing_judgments_of_an_answered_case(
@@ -91,6 +90,63 @@ def test_its_faults_are_missing_judgments_of_an_answered_case(
     assert own_metric(quick, folder)["missing"] == missing
     assert quick("run", "--json", cwd=folder).record["run"]["errored"] == 0
     assert f"own: missing ({reason}" in quick("inspect", "latest", "--case", "two", cwd=folder).stdout
+
+
+def test_the_overview_says_why_judgments_are_missing(make_project: MakeProject, quick: Oloproof) -> None:
+    done = quick("run", cwd=project(make_project, "raises"))
+    assert "0 / 0 observed · 3 missing (evaluator_exception 3) · 0 excluded" in done.stdout
+    at = done.lines.index("Not judged, since the evaluator failed:")
+    assert done.lines[at + 1] == "  one and 2 more: own: ValueError: no idea"
+
+
+def test_inspect_says_what_the_function_raised(make_project: MakeProject, quick: Oloproof) -> None:
+    folder = project(make_project, "raises")
+    quick("run", cwd=folder)
+    shown = quick("inspect", "latest", "--case", "one", cwd=folder).lines
+    assert "  own: missing (evaluator_exception: ValueError: no idea)" in shown
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("checks:rasies", "module checks has no rasies; did you mean raises?"),
+        ("checks:Raises.deep", "module checks has no Raises.deep; did you mean raises?"),
+        ("cheks:raises", "there is no module cheks in {folder}; did you mean checks?"),
+        ("package.checks:raises", "there is no module package.checks in {folder}; did you mean cheques?"),
+        ("checks:NUMBER", "checks:NUMBER is no function but int 3"),
+        ("broken:check", "broken:check could not be imported from {folder}: RuntimeError: no key"),
+        (
+            "needy:check",
+            "needy:check could not be imported from {folder}: ModuleNotFoundError: No module named 'nope'",
+        ),
+        ("gone:check", "gone:check could not be imported from {folder}: the worker ended with exit status 0"),
+        ("left:check", "left:check could not be imported from {folder}: the code called sys.exit(0)"),
+    ],
+)
+def test_one_that_cannot_be_had_is_an_error_before_any_case_runs(
+    make_project: MakeProject, quick: Oloproof, named: str, said: str
+) -> None:
+    files = {
+        "checks.py": CHECKS + "\nNUMBER = 3\n",
+        "broken.py": "raise RuntimeError('no key')",
+        "needy.py": "import nope",
+        "gone.py": "import os\nos._exit(0)",
+        "left.py": "import sys\nsys.exit(0)",
+        "package/__init__.py": "",
+        "package/cheques.py": "",
+    }
+    app = "from pathlib import Path\n" + APP.replace(
+        "        return Retrieval(",
+        "        Path(__file__).with_name('ran').touch()\n        return Retrieval(",
+        1,
+    )
+    own = {"type": "python", "object": named, "criterion": "own"}
+    folder = make_project(app, evaluators=[*CONFIG["evaluators"], own], files=files)
+    done = quick("run", cwd=folder)
+    assert done.returncode == 2
+    assert f"evaluators[2].object: {said.format(folder=folder)}" in done.stderr
+    assert done.stderr.startswith("oloproof: oloproof.yaml:")
+    assert not (folder / "ran").exists()
 
 
 def test_a_fault_is_judged_again_and_a_judgment_is_not(make_project: MakeProject, quick: Oloproof) -> None:
