@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 from typing import Any, TypeVar
 
 from oloproof.execution.calls import Calls
-from oloproof.execution.steps import StepsTo
+from oloproof.execution.steps import WAIT, StepsTo, Turn
 from oloproof.worker.process import Reply
 
 L = TypeVar("L")
@@ -41,6 +42,9 @@ class Driver:
         self._idle = idle
         self._idle_from = 0.0
         self._called = False
+        #: Steps that wait for what others are fetching, and those that may go on.
+        self._parked: dict[Turn, list[Any]] = {}
+        self._ready: deque[Any] = deque()
 
     def run(self, work: Iterable[tuple[L, StepsTo[T]]]) -> Iterator[tuple[L, T]]:
         """Yields each label with what its steps ended in, in the order in which they finish.
@@ -69,6 +73,10 @@ class Driver:
         self._idle()
 
     def _await_one(self, calls: Calls) -> tuple[Any, Any] | None:
+        if self._ready:
+            label, steps = self._ready.popleft()
+            ended = self._advance(calls, label, steps, Reply())
+            return None if ended is None else (label, ended)
         done = calls.next_done(max(0.0, self._idle_from - monotonic()))
         if done is None:
             started = monotonic()
@@ -88,8 +96,18 @@ class Driver:
         except StopIteration as end:
             ended: T = end.value
             return ended
+        finally:
+            if self._parked:
+                self._wake()
+        if message["op"] == WAIT:
+            self._parked.setdefault(message["turn"], []).append((label, steps))
+            return None
         if not self._called and message["op"] in STAGES:
             self._before_first_call()
             self._called = True
         calls.submit((label, steps), message)
         return None
+
+    def _wake(self) -> None:
+        for turn in [turn for turn in self._parked if turn.over]:
+            self._ready.extend(self._parked.pop(turn))

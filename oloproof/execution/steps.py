@@ -28,8 +28,18 @@ Request = dict[str, Any]
 StepsTo = Generator[Request, Reply, T]
 Steps = StepsTo[Execution]
 
+#: The operation of a request that no worker gets: it lets the steps wait for a `turn`.
+WAIT = "wait"
+
 #: How many token counts are kept at hand.
 MAX_COUNTS_AT_HAND = 200_000
+
+
+class Turn:
+    """What one case's steps are fetching and others need too; `over` once it is there, or has failed."""
+
+    def __init__(self) -> None:
+        self.over = False
 
 
 class StageFailed(Exception):
@@ -108,6 +118,8 @@ class CaseSteps:
         self._stale_is_error = stale_is_error
         self._keep = keep
         self._tokens: dict[Candidate, tuple[int, bytes]] = {}
+        #: Passages that are being counted.
+        self._counting: dict[Candidate, Turn] = {}
         self._unions: dict[frozenset[bytes], bytes] = {}
 
     @property
@@ -204,14 +216,20 @@ class CaseSteps:
         budget = self.system.token_budget
         if budget is None or not first:
             return len(first), set()
-        while unknown := [
-            c for c in first if c not in self._tokens
-        ]:  # another case may have made room meanwhile
-            yield from self._count(unknown, trace)
+        patient = True
+        while unknown := [c for c in first if c not in self._tokens]:
+            turns = {self._counting[c] for c in unknown if c in self._counting} if patient else set()
+            yield from self._count([c for c in unknown if self._counting.get(c) not in turns], trace)
+            for turn in turns:
+                if not turn.over:
+                    yield {"op": WAIT, "turn": turn}
+            # Who has waited in vain counts by itself: what fails, or takes all its time, is not waited for in a row.
+            patient = not turns
         counts = [self._tokens[c] for c in first]
         return kept_within_budget([tokens for tokens, _ in counts], budget), {files for _, files in counts}
 
     def _count(self, unknown: list[Candidate], trace: Trace) -> StepsTo[None]:
+        """Have those passages counted whose count is not stored."""
         if len(self._tokens) > MAX_COUNTS_AT_HAND:
             self._tokens.clear()
         names = {self.identities.token_count(c): c for c in unknown}
@@ -222,12 +240,20 @@ class CaseSteps:
         names = {name: c for name, c in names.items() if c not in self._tokens}
         if not names:
             return
-        request = {"op": "count_tokens", "passages": self._passages(list(names.values()))}
-        reply = yield from self._call(request, trace)
-        files = self._files.identify(reply.reads)
-        self._results.put_token_counts(files, zip(names, reply.value, strict=True))
-        for candidate, tokens in zip(names.values(), reply.value, strict=True):
-            self._tokens[candidate] = (tokens, files)
+        turn = Turn()
+        self._counting.update(dict.fromkeys(names.values(), turn))
+        try:
+            request = {"op": "count_tokens", "passages": self._passages(list(names.values()))}
+            reply = yield from self._call(request, trace)
+            files = self._files.identify(reply.reads)
+            self._results.put_token_counts(files, zip(names, reply.value, strict=True))
+            for candidate, tokens in zip(names.values(), reply.value, strict=True):
+                self._tokens[candidate] = (tokens, files)
+        finally:
+            turn.over = True
+            for candidate in names.values():
+                if self._counting.get(candidate) is turn:
+                    del self._counting[candidate]
 
     def _generate(
         self, case: Case, context: tuple[Candidate, ...], identity: bytes, trace: Trace

@@ -51,13 +51,29 @@ def test_when_everything_hits_nothing_of_the_app_is_called(
     assert quick("run", cwd=folder).returncode == 0
     calls = noted(folder)
     assert (calls["construct"], calls["retrieve"], calls["generate"]) == (1, 3, 3)
-    assert (
-        calls["count_tokens"] >= 1
-    )  # one passage, but several cases may ask before the first count is there
+    assert calls["count_tokens"] == 1  # one passage
     again = quick("run", cwd=folder)
     assert noted(folder) == {}
     assert "Cache: execution 3 hit/0 miss; judgment 6 hit/0 miss" in again.lines
     assert "Stages: retrieve 0 hit/0 miss; generate 0 hit/0 miss" in again.lines
+
+
+@pytest.mark.parametrize("execution", [{"workers": 2}, {"threads": 8}])
+def test_a_passage_is_counted_once_however_many_cases_have_it(
+    make_project: MakeProject, quick: Oloproof, execution: dict[str, int]
+) -> None:
+    app = COUNTING.replace('note("count_tokens")', 'note("count_tokens"); import time; time.sleep(0.2)')
+    folder = make_project(app, cases=[case(str(n)) for n in range(30)], execution=execution)
+    assert quick("run", "--json", cwd=folder).record["run"]["errored"] == 0
+    assert noted(folder)["count_tokens"] == 1
+
+
+def test_each_case_reports_a_count_that_fails(make_project: MakeProject, quick: Oloproof) -> None:
+    app = COUNTING.replace("return 1", "import time; time.sleep(0.05); raise ValueError(passage.doc_id)")
+    folder = make_project(app, cases=[case(str(n)) for n in range(8)], execution={"threads": 4})
+    done = quick("run", cwd=folder)
+    assert "Errored: 8 of 8 cases" in done.stdout
+    assert "  0 and 7 more: count_tokens: ValueError: d1" in done.lines
 
 
 def test_what_is_no_part_of_an_execution_calls_nothing_either(
