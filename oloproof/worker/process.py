@@ -166,6 +166,9 @@ class WorkerProcess:
             line = self._read_line(started + timeout)
         except TimeoutError:
             return self._ended("timeout", too_late(timeout), started)
+        except BrokenPipeError:  # its keeper may still be clearing up, so that it seemed to be alive
+            self.close()
+            raise Lost(alone=False) from None
         except (OSError, EOFError):
             return self._ended("crash", "", started)
         try:

@@ -74,6 +74,12 @@ RETRIEVE = {
     "kills_itself": Fault(
         "retrieve", "os.kill(os.getpid(), signal.SIGKILL)", "crash", "the worker was ended by SIGKILL"
     ),
+    "kills_its_parent": Fault(
+        "retrieve", "os.kill(os.getppid(), 9)\nforever()", "crash", "the worker was ended by SIGKILL"
+    ),
+    "ends_its_parent": Fault(
+        "retrieve", "os.kill(os.getppid(), 15)\nforever()", "crash", "the worker was ended by SIGKILL"
+    ),
     "leaves_a_fork_behind": Fault(
         "retrieve",
         "if os.fork() == 0:\n    time.sleep(300)\nos._exit(7)",
@@ -295,6 +301,10 @@ HARMLESS = {
     "starts_a_daemon": (
         "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        time.sleep(300)\n    os._exit(0)\n"
         "os.wait()\nreturn found()"
+    ),
+    "starts_a_daemon_without_an_environment": (
+        "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n"
+        "        os.execve('/bin/sleep', ['sleep', '300'], {})\n    os._exit(0)\nos.wait()\nreturn found()"
     ),
     "comes_back_twice": "os.fork()\nreturn found()",
 }

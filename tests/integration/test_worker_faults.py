@@ -20,7 +20,7 @@ from uuid import uuid4
 import pytest
 from faults import FAULTS, HARMLESS, faulty_app
 from projects import Finished, MakeProject, Oloproof, marked_processes
-from workers import retrieve, workers
+from workers import eventually, is_running, retrieve, workers
 
 from oloproof.cli import main
 from oloproof.worker import calls, lending
@@ -339,7 +339,7 @@ def test_a_worker_that_died_between_two_calls_is_replaced_before_the_next(make_p
     try:
         first = json.loads(calls.perform(checkout, request, 10).value)["answer"]
         os.kill(first, signal.SIGKILL)
-        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+        assert eventually(lambda: not is_running(first))
         second = calls.perform(checkout, request, 10)
     finally:
         calls.release(checkout)

@@ -74,6 +74,14 @@ def eventually(what: Callable[[], bool], seconds: float = 3.0) -> bool:
     return True
 
 
+def is_running(process: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 class Workers:
     """The workers of a project, and what became of its calls."""
 
