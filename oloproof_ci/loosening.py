@@ -157,7 +157,7 @@ def loosened_suite(changes: SuiteChanges, base: Project, head: Project) -> list[
     """How the head's suite may ask less: cases and evaluators that are gone or judged in another way, and results that
     count though what they depend on has changed."""
     config, dataset = str(head.path), head.dataset_shown
-    found = [Loosening(dataset, f"case {name}", "a case", GONE) for name in changes.removed]
+    found = [Loosening(dataset, f"case {name}", "present", GONE) for name in changes.removed]
     found += [
         Loosening(config, *_evaluator(change))
         for change in changes.evaluators
@@ -182,7 +182,7 @@ def _evaluator(change: EvaluatorChange) -> tuple[str, str, str]:
     """What of an evaluator changed, and what stood and stands there."""
     name = f"evaluator {change.criterion}"
     if change.change == "removed":
-        return name, "an evaluator", GONE
+        return name, "present", GONE
     parts = {"settings": "settings", "code": "code", "data": "files it reads"}
     detail = f" ({', '.join(change.detail)})" if change.detail else ""
     return name, "", f"other {parts[change.change]}{detail}"

@@ -87,7 +87,7 @@ def test_a_deleted_case_an_edited_answer_and_a_renamed_evaluator_are_shown_and_r
         "14 weeks",
     )
     assert suite["evaluators"] == [["right", "renamed", ["answer_correct"]]]
-    assert loosened(report) == {("data/support.jsonl", "case seat_count", "a case", "removed")}
+    assert loosened(report) == {("data/support.jsonl", "case seat_count", "present", "removed")}
     # The base's rules go on to be decided, on the evaluator's new name.
     assert decided(report)["no-new-failures"][0] == "PASS"
     assert decided(report)["on_suite_change"] == ("MANUAL_REVIEW", "policy_requires_review")
@@ -112,7 +112,7 @@ def test_a_rule_of_the_base_on_an_evaluator_that_is_gone_blocks(support: Checkou
     report = support.report()
     assert decided(report)["citations-observed-valid"] == ("INSUFFICIENT_EVIDENCE", "no_observations")
     assert decided(report)["citations-not-worse"] == ("INSUFFICIENT_EVIDENCE", "no_observations")
-    assert ("oloproof.yaml", "evaluator citations_valid", "an evaluator", "removed") in loosened(report)
+    assert ("oloproof.yaml", "evaluator citations_valid", "present", "removed") in loosened(report)
 
 
 def test_a_policy_that_the_base_does_not_have_is_the_heads_and_that_is_said(support: Checkout) -> None:

@@ -196,8 +196,8 @@ def test_removed_cases_and_evaluators_that_judge_otherwise_are_told(tmp_path: Pa
         ),
     )
     assert suite_told(tmp_path, changes, "", "") == [
-        ("case hard", "a case", "removed"),
-        ("evaluator b", "an evaluator", "removed"),
+        ("case hard", "present", "removed"),
+        ("evaluator b", "present", "removed"),
         ("evaluator c", "", "other settings (k)"),
     ]
 
