@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oloproof.canonical import canonical_json, digest
+from oloproof.canonical import canonical_json
 from oloproof.errors import ConfigurationError
 from oloproof.pairing import CaseKey, pair_cases, pair_evaluators
+from oloproof.records import Case
 from oloproof.run_records import EvaluatorRecord
-from oloproof.settings.cases import CaseFileFacts, iter_cases, scan_cases
+from oloproof.settings.caselines import NotACase, case_problems, parse_line
+from oloproof.settings.cases import BOM, CaseFileFacts, case_from_json
 from oloproof.settings.project import Project
 from oloproof.store.runs import pair_digest
 from oloproof_ci.report import EditedCase, SuiteChanges
@@ -25,72 +27,90 @@ MAX_VALUE = 200
 _ABSENT = object()
 
 
-@dataclass(frozen=True)
-class _CaseFile:
-    """A case file's contents by digest: the cases in order, and of each the digest of its metadata."""
-
-    facts: CaseFileFacts
-    keys: Sequence[CaseKey]
-    metadata: Mapping[str, bytes]
-
-    @classmethod
-    def read(cls, facts: CaseFileFacts) -> _CaseFile:
-        keys, metadata = [], {}
-        for case in iter_cases(facts):
-            keys.append((case.id, pair_digest(case)))
-            metadata[case.id] = digest(canonical_json(dict(case.metadata)))
-        return cls(facts, keys, metadata)
-
-    def chosen(self, names: set[str]) -> dict[str, dict[str, Any]]:
-        """The contents of some cases, and the lines that they stand on."""
-        return {
-            case.id: case.to_json() | {"line": case.line}
-            for case in iter_cases(self.facts)
-            if case.id in names
-        }
-
-
 def changed_cases(head: CaseFileFacts, base: Project) -> SuiteChanges:
     """The cases that are not in both commits what they are in the other; why they are not known when the base's case
-    file cannot be read. The head's was checked."""
+    file cannot be read. The head's was checked.
+
+    Lines that both files hold to the letter are the same case; only the others are looked into.
+    """
+    shown = base.config.dataset
     try:
-        before = scan_cases(base.dataset, shown=base.config.dataset)
+        ours = set(_digests(head.path, head.shown))
+        theirs, before = set(), []
+        for number, line in enumerate(_lines(base.dataset, shown), 1):
+            name = _name(line)
+            theirs.add(name)
+            if line and name not in ours:
+                before.append(_case(line, number, shown))
+        after = [
+            _case(line, number, head.shown)
+            for number, line in enumerate(_lines(head.path, head.shown), 1)
+            if line and _name(line) not in theirs
+        ]
     except ConfigurationError as error:
         return SuiteChanges(problem=error.problems[0])
-    if before.sha256 == head.sha256:
-        return SuiteChanges()
-    theirs, ours = _CaseFile.read(before), _CaseFile.read(head)
-    pairs = pair_cases(ours.keys, theirs.keys)
+    return _changes(after, before)
+
+
+def _changes(after: Sequence[Case], before: Sequence[Case]) -> SuiteChanges:
+    pairs = pair_cases(_keys(after), _keys(before))
     retagged = [
-        ours.keys[i][0]
+        after[i].id
         for i, j in zip(pairs.candidate, pairs.baseline, strict=True)
-        if ours.keys[i][0] == theirs.keys[j][0]
-        and ours.metadata[ours.keys[i][0]] != theirs.metadata[ours.keys[i][0]]
+        if after[i].id == before[j].id and after[i].metadata != before[j].metadata
     ]
+    edited = [*pairs.edited, *retagged]
     return SuiteChanges(
         added=pairs.added,
         removed=pairs.removed,
         renamed=pairs.renamed,
-        edited=tuple(_edited([*pairs.edited, *retagged], ours, theirs)),
+        edited=tuple(_edited(edited, {case.id: case for case in after}, {case.id: case for case in before})),
     )
 
 
-def _edited(names: Sequence[str], ours: _CaseFile, theirs: _CaseFile) -> Iterator[EditedCase]:
-    shown = set(names[:MAX_SHOWN])
-    before, after = theirs.chosen(shown), ours.chosen(shown)
-    for name in names:
-        if name not in shown:
-            yield EditedCase(name, (), None, None, 0)
-            continue
-        places = sorted(_differences(before[name], after[name], ""), key=_telling)
-        first = places[0] if places else ("", _ABSENT, _ABSENT)
-        yield EditedCase(
-            case_id=name,
-            places=tuple(place for place, _, _ in places[:MAX_PLACES]),
-            before=_text(first[1]),
-            after=_text(first[2]),
-            line=int(after[name]["line"]),
-        )
+def _keys(cases: Sequence[Case]) -> list[CaseKey]:
+    return [(case.id, pair_digest(case)) for case in cases]
+
+
+def _name(line: bytes) -> bytes:
+    return hashlib.sha256(line).digest()
+
+
+def _digests(path: Path, shown: str) -> Iterator[bytes]:
+    return (_name(line) for line in _lines(path, shown))
+
+
+def _lines(path: Path, shown: str) -> Iterator[bytes]:
+    """The lines of a case file, blank ones too, so that they can be counted."""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                yield (line.removeprefix(BOM) if number == 1 else line).strip()
+    except OSError as error:
+        raise ConfigurationError(f"{shown}: cannot be read: {error.strerror or error}") from None
+
+
+def _case(line: bytes, number: int, shown: str) -> Case:
+    try:
+        found = parse_line(line)
+    except NotACase as error:
+        raise ConfigurationError(f"{shown}:{number}: {error}") from None
+    problems = case_problems(found, chunked=False)
+    if problems:
+        raise ConfigurationError(f"{shown}:{number}: {problems[0]}")
+    return case_from_json(found, number)
+
+
+def _edited(
+    names: Sequence[str], after: Mapping[str, Case], before: Mapping[str, Case]
+) -> Iterator[EditedCase]:
+    for name in names[:MAX_SHOWN]:
+        places = sorted(_differences(before[name].to_json(), after[name].to_json(), ""), key=_telling)
+        _, was, now = places[0] if places else ("", _ABSENT, _ABSENT)
+        shown = tuple(place for place, _, _ in places[:MAX_PLACES])
+        yield EditedCase(name, shown, _text(was), _text(now), after[name].line)
+    for name in names[MAX_SHOWN:]:
+        yield EditedCase(name, (), None, None, after[name].line)
 
 
 def _differences(before: Any, after: Any, place: str) -> Iterator[tuple[str, Any, Any]]:

@@ -19,7 +19,8 @@ from oloproof.records import Case, GoldPassage, Relevant
 from oloproof.settings.caselines import NotACase, case_problems, fast_parse, parse_line
 from oloproof.settings.wording import MAX_PROBLEMS, capped, printable, shortened
 
-_BOM = b"\xef\xbb\xbf"
+#: What some editors put before the first line of a UTF-8 file.
+BOM = b"\xef\xbb\xbf"
 
 
 class Digest(Protocol):
@@ -136,7 +137,7 @@ def _lines(file: BinaryIO, content: Digest, shown: str) -> Iterator[tuple[int, b
         for number, line in enumerate(file, 1):
             content.update(line)
             if number == 1:
-                line = line.removeprefix(_BOM)
+                line = line.removeprefix(BOM)
             if line and not line.isspace():
                 yield number, line
     except OSError as error:
