@@ -166,15 +166,21 @@ def _none(report: Report) -> str:
 
 
 def _others(report: Report, room: Room) -> str:
-    """New failures of the criteria that were not diagnosed."""
+    """The cases that flipped in the criteria that were not diagnosed."""
     told = {failures.criterion for failures in report.failures}
     flips = report.comparison.flips if report.comparison else ()
-    others = [f for f in flips if f.new_failures and f.criterion not in told]
-    lines = [
-        f"{named(f.criterion)} {len(f.new_failures)} ({listed(f.new_failures, room.names)})"
-        for f in others[: room.criteria]
-    ]
-    return f"New failures of other criteria: {' · '.join(lines)}" if lines else ""
+    others = [each for each in flips if each.criterion not in told]
+    failed = _flipped([(each.criterion, each.new_failures) for each in others], room)
+    fixed = _flipped([(each.criterion, each.fixed) for each in others], room)
+    lines = [f"New failures of other criteria: {failed}" if failed else ""]
+    lines.append(f"Fixed in other criteria: {fixed}" if fixed else "")
+    return "<br>\n".join(line for line in lines if line)
+
+
+def _flipped(cases: Sequence[tuple[str, Sequence[str]]], room: Room) -> str:
+    """How many cases of each criterion, and which."""
+    said = [f"{named(name)} {len(ids)} ({listed(ids, room.names)})" for name, ids in cases if ids]
+    return " · ".join(said[: room.criteria])
 
 
 def _fixed(report: Report, room: Room) -> str:

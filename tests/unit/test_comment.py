@@ -813,11 +813,12 @@ def test_several_criteria_each_have_their_table() -> None:
     assert "recovered failures of `hit_rate_at_2`" in text
 
 
-def test_new_failures_of_other_criteria_are_named() -> None:
-    flips = (Flips("answer_correct", (), (), (), 13), Flips("hit_rate_at_2", ("a", "b"), (), (), 11))
+def test_cases_that_flip_in_other_criteria_are_named() -> None:
+    flips = (Flips("answer_correct", (), (), (), 13), Flips("hit_rate_at_2", ("a", "b"), ("c",), (), 11))
     text = comment(calm_report(comparison=comparison(flips=flips)))
     assert "2 cases that pass `hit_rate_at_2` on `main` fail here." in text
-    assert "New failures of other criteria: `hit_rate_at_2` 2 (`a`, `b`)" in text
+    assert "New failures of other criteria: `hit_rate_at_2` 2 (`a`, `b`)<br>" in text
+    assert "Fixed in other criteria: `hit_rate_at_2` 1 (`c`)" in text
     assert "No case that passes" not in text
 
 
