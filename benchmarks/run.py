@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from projects import FAILING, copy_example, enlarge_example, forget, keep_store, restore_store
+from projects import FAILING, copy_example, enlarge_example, forget, keep_store, many_modules, restore_store
 from tabulate import tabulate
 from timing import OLOPROOF, Measured, best_of, run_once
 
@@ -29,6 +29,7 @@ START = "import pydantic, yaml"
 CASES = 5_000
 FAILURES = 1_000
 MANY_CASES, SLICES = 20_000, 10
+MODULES = 200
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,14 @@ def _rows(folder: Path, times: int) -> Iterator[Row]:
     least, _ = _probe("stored_rows", wide, times)
     what = f"compare, {MANY_CASES:,} cases, 5 metrics, {SLICES} slices"
     yield Row(what, _compare(wide, times), 2.0, 200, reference, least)
+
+    modules = many_modules(folder / "modules", MODULES)
+    code, least = _probe("fingerprint", modules, times)
+    what = f"fingerprint, {MODULES} modules, none seen before"
+    yield Row(what, Measured(code), 0.5, None, "ast.parse of the files", least)
+    code, least = _probe("fingerprint_again", modules, times)
+    what = f"fingerprint, {MODULES} modules, all seen before"
+    yield Row(what, Measured(code), 0.1, None, "digests of the files", least)
 
     betting, least = _probe("betting", folder, times)
     what = "betting interval of 10,000 values"

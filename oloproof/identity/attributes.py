@@ -6,8 +6,9 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
+from oloproof.identity.aliases import sources
 from oloproof.identity.knowledge import DOCUMENTATION, SOURCE_READERS, SPIES
-from oloproof.identity.scopes import Names
+from oloproof.identity.scopes import CLASS, MODULE, Names, joined
 
 _SPECIAL_ATTRIBUTES = SPIES | SOURCE_READERS | DOCUMENTATION
 _SKIPPED_FIELDS = frozenset({"ctx", "type_comment", "kind", "simple"})
@@ -34,6 +35,16 @@ class Visitors(dict[type[Any], Callable[[Any, Any], None]]):
                 self[value.__class__](reader, value)
 
         return read_parts
+
+    def noting(self, kind: type[Any], note: Callable[[Any, Any], None]) -> None:
+        """Have something noted of each node of a kind, which is then read as it is."""
+        read = self._visitor(kind)
+
+        def visit(reader: Any, node: Any) -> None:
+            note(reader, node)
+            read(reader, node)
+
+        self[kind] = visit
 
 
 class Attributes(Names):
@@ -102,7 +113,22 @@ class Attributes(Names):
             self.load(use, base.id, path)
         elif not isinstance(base, ast.Call) or not self._instance_call(base, use, path):
             self._unknown.update(names)
+            if use in "wmc":
+                self._used_part(use, base, path)
             self._written_into(base) if use == "w" else self.read(base)
+
+    def _used_part(self, use: str, base: ast.expr, path: str) -> None:
+        """Note where an object comes from of which an attribute is changed, or a method called."""
+        for kind, root, before in sources(base):
+            if kind == "e":
+                continue
+            if use == "c":
+                if kind != "z":
+                    self.load("o", root, joined(before, path) if before else path)
+            elif kind == "z":
+                self.load("z", root, before + path.rpartition(".")[0])
+            else:
+                self.load("a", root, before)
 
     def special(self, use: str, names: list[str]) -> tuple[str, list[str]]:
         """Note attributes that show what is loaded, source text or docstrings; the last make their owner a value."""
@@ -141,14 +167,22 @@ class Attributes(Names):
             self.read(node.value)
         else:
             self._written_into(node.value, "__setitem__")
+            if isinstance(node.slice, ast.Constant) and isinstance(node.value, ast.Name):
+                self.load("J", node.value.id, "")
         self.read(node.slice)
 
     def augmented_assign(self, node: ast.AugAssign) -> None:
         self.tokens.append("AugAssign " + node.op.__class__.__name__)
         if isinstance(node.target, ast.Attribute):
             self._written_into(node.target, "__iadd__")
+            base = node.target.value
+            if not isinstance(node.value, ast.Constant) and isinstance(base, ast.Name):
+                self.load("w", base.id, f"{node.target.attr}.__setitem__")  # a list is changed in place
         else:
             self.read(node.target)
+            local = self._scope.kind not in (MODULE, CLASS)
+            if local and isinstance(node.target, ast.Name) and not isinstance(node.value, ast.Constant):
+                self.load("w", node.target.id, "__iadd__")
         self.read(node.value)
 
     def _written_into(self, base: ast.expr, method: str = "") -> None:
@@ -164,6 +198,7 @@ class Attributes(Names):
             self._written_into(base.value, "__getitem__")
             self.read(base.slice)
         else:
+            self._used_part("w", base, "")
             self.read(base)
 
 

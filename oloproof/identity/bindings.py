@@ -18,6 +18,12 @@ _FRESH_DISPLAYS = (
     ast.SetComp,
 )
 _FRESH_CALLS = frozenset({"dict", "list", "set", "defaultdict", "OrderedDict", "Counter", "deque"})
+_CONSTANT_CALLS = frozenset(
+    (
+        *("builtins.float", "builtins.frozenset", "builtins.int", "builtins.len", "builtins.str"),
+        *("os.getenv", "pathlib.Path", "re.compile"),
+    )
+)
 _COMPOUND = (
     ast.If,
     ast.Try,
@@ -51,9 +57,13 @@ class Bindings:
         #: Outside packages of which something was looked up in a list of known things.
         self.assumed: set[str] = set()
         self._stale: set[str] = set()
+        #: Names that only ever hold texts, numbers and the like.
+        self.constants: set[str] = set()
+        self._changeable: set[str] = set()
         for statement in body:
             self._statement(statement)
         self.fresh -= self._stale
+        self.constants -= self._changeable
 
     def dotted(self, chain: str) -> str | None:
         """The full dotted name behind `name.attribute...` when only outside code can stand behind it: what an
@@ -80,7 +90,21 @@ class Bindings:
         """Whether a builtin of this name is the builtin."""
         return name not in self.count
 
-    def _bind(self, name: str, *, fresh: bool = False) -> None:
+    def _is_constant(self, value: ast.expr) -> bool:
+        """Whether a value is a text, a number, or something else that nobody can change."""
+        if isinstance(value, ast.Tuple):
+            return all(map(self._is_constant, value.elts))
+        if isinstance(value, ast.UnaryOp):
+            return self._is_constant(value.operand)
+        if isinstance(value, ast.Call):
+            called = value.func
+            if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+                return self.dotted(f"{called.value.id}.{called.attr}") in _CONSTANT_CALLS
+            return isinstance(called, ast.Name) and self.dotted(called.id) in _CONSTANT_CALLS
+        return isinstance(value, ast.Constant | ast.JoinedStr)
+
+    def _bind(self, name: str, *, fresh: bool = False, constant: bool = False) -> None:
+        (self.constants if constant else self._changeable).add(name)
         self.count[name] = self.count.get(name, 0) + 1
         (self.fresh if fresh else self._stale).add(name)
 
@@ -101,8 +125,13 @@ class Bindings:
                 return
             targets: list[ast.expr] = node.targets if isinstance(node, ast.Assign) else [node.target]
             for each in targets:
+                alone = isinstance(each, ast.Name)
                 for name in stored_names(each):
-                    self._bind(name, fresh=_is_fresh(node.value) and isinstance(each, ast.Name))
+                    self._bind(
+                        name,
+                        fresh=alone and _is_fresh(node.value),
+                        constant=alone and self._is_constant(node.value),
+                    )
         elif isinstance(node, _COMPOUND):
             for name in stored_names(node):
                 self._bind(name)

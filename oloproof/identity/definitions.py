@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oloproof.identity.effects import Writer
 from oloproof.identity.hierarchy import ProjectClass
 from oloproof.identity.knowledge import top_level
 from oloproof.identity.linking import Resolution
@@ -108,19 +109,23 @@ class Definitions(Walk):
                     self.unit(binding, Place(module))
 
     def _writers(self, module: Module, name: str) -> None:
-        writers = self.world.effects.writers.get((module, name), ())
+        writers = self.world.effects.writers_of(module, name)
         order = sorted((each.module.name, each.number) for each in writers if each.on_import)
         if len(order) > 1:
             units = [f"{place}:{self._unit_name(place, number)}" for place, number in order]
             self.ingredients[f"order of changes to {module.name}:{name}"] = short_digest(units)
         for writer in writers:
-            if writer.owner is not None:
-                self.method_elsewhere(writer.owner, writer.number)
-                continue
-            for bound in writer.module.summary.units[writer.number].name.split(","):
-                if bound:
-                    self.name(writer.module, top_level(bound))
-            self.unit(writer.number, Place(writer.module))
+            self.writer(writer)
+
+    def writer(self, writer: Writer) -> None:
+        """A piece of code changes something that is read here."""
+        if writer.owner is not None:
+            self.method_elsewhere(writer.owner, writer.number)
+            return
+        for bound in writer.module.summary.units[writer.number].name.split(","):
+            if bound:
+                self.name(writer.module, top_level(bound))
+        self.unit(writer.number, Place(writer.module))
 
     def _unit_name(self, module: str, number: int) -> str:
         found = self.world.sources.module(module)

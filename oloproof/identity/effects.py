@@ -14,6 +14,7 @@ from oloproof.identity.changes import Changes
 from oloproof.identity.hierarchy import Hierarchy, ProjectClass, methods
 from oloproof.identity.knowledge import QUIET_DECORATORS, listed, top_level
 from oloproof.identity.linking import Links
+from oloproof.identity.sharing import Sharing
 from oloproof.identity.sources import Module
 from oloproof.identity.summary import Unit
 
@@ -48,12 +49,47 @@ class Effects:
         modules = list(modules)
         for module in modules:
             self._note_writers(module)
+        self._sharing = Sharing(links, hierarchy, modules, self._owners)
+        for target, module, number in list(self._sharing.writes()):
+            owner, unit = self._owners.get((module, number)), module.summary.units[number]
+            self._write(target, module, number, owner, on_import=unit.inert < 0)
         for module in modules:
             loud = [number for number in module.summary.suspects if self._is_loud(module, number)]
             loud += [number for number in module.summary.callers if self._calls_loudly(module, number)]
             if loud:
                 self.loud[module] = loud
+        self._outside: dict[str, list[tuple[Module, int]]] = {}
+        for dotted, module, number in self._sharing.outside_writes():
+            self._outside.setdefault(dotted, []).append((module, number))
         self._find_acting(modules)
+        #: The writers of each group of names that may share an object.
+        self._of_group: dict[tuple[Module, str], list[tuple[tuple[Module, str], Writer]]] = {}
+        for target, writers in self.writers.items():
+            group = self._sharing.group(target)
+            self._of_group.setdefault(group, []).extend((target, writer) for writer in writers)
+        self._complete: dict[tuple[Module, str], list[Writer]] = {}
+
+    def writers_of(self, module: Module, name: str) -> list[Writer]:
+        """The units that change a name or what it shares an object with, and the functions that call those."""
+        group = self._sharing.group((module, name))
+        if group not in self._complete:
+            direct = self._of_group.get(group, [])
+            found = dict.fromkeys(writer for _, writer in direct)
+            for target, writer in direct:
+                if not writer.on_import:
+                    for where, number in self._sharing.callers(target[1], writer.module, writer.number):
+                        found[Writer(where, number, self._owners.get((where, number)), False)] = None
+            self._complete[group] = list(found)
+        return self._complete[group]
+
+    def writers_outside(self, dotted: str) -> Iterator[Writer]:
+        """The functions that change something outside the project which is used here, or which holds that or is held by
+        it, and those that call them."""
+        for changed, places in self._outside.items():
+            if (dotted + ".").startswith(changed + ".") or changed.startswith(dotted + "."):
+                for place in places:
+                    for each in (place, *self._sharing.callers(changed, *place)):
+                        yield Writer(*each, self._owners.get(each), on_import=False)
 
     def shows(self, module: Module, unit: Unit) -> bool:
         """Whether a decorator of the unit may show its docstring and annotations to somebody."""

@@ -5,12 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from oloproof.identity.aliases import sources
 from oloproof.identity.attributes import Attributes
 from oloproof.identity.knowledge import MUTATORS, PLAIN_BUILTINS, RAG_SYSTEM
-from oloproof.identity.scopes import COMPREHENSION, FUNCTION, dotted_chain, first_parameter
+from oloproof.identity.scopes import (
+    CLASS,
+    COMPREHENSION,
+    FUNCTION,
+    KEPT,
+    MODULE,
+    dotted_chain,
+    first_parameter,
+)
 
 _NAMED_ATTRIBUTE = {"getattr": "r", "hasattr": "c", "setattr": "w", "delattr": "w"}
 _SHOWING = frozenset({"super", "eval", "exec", "locals", "vars", "dir", *_NAMED_ATTRIBUTE})
+#: Builtins that neither change what they are given nor give it to a function.
+_TAKING_ONLY = PLAIN_BUILTINS - {"map", "filter", "next"}
 _Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
@@ -50,6 +61,8 @@ class Expressions(Attributes):
                 self._method_call(function, node, use)
         else:
             self.read(function)
+        if self._scope.kind not in (MODULE, CLASS):
+            self._give_arguments(node)
         tokens.append("[")
         for argument in arguments:
             take(argument)
@@ -60,6 +73,21 @@ class Expressions(Attributes):
                 self.refs.add("D")
             take(keyword.value)
         tokens.append(")")
+
+    def _give_arguments(self, node: ast.Call) -> None:
+        """Note which objects are given to what is called."""
+        found = [source for argument in node.args for source in sources(argument)]
+        for keyword in node.keywords:
+            found += sources(keyword.value)
+        function = node.func
+        if not found or (isinstance(function, ast.Name) and function.id in _TAKING_ONLY):
+            return
+        called = dotted_chain(function) or f"?{getattr(function, 'attr', '')}"
+        if self._receiver is not None and called.startswith(f"{self._receiver}."):
+            called = "?" + called.rpartition(".")[2]
+        if called == "next":  # what is made for it alone is nobody else's
+            found = [source for source in found if source[0] != "e"]
+        self._scope.given += [(called, source) for source in found]
 
     def _builtin(self, name: str, arguments: list[ast.expr]) -> None:
         """Note builtins that show the names around them, among them self, or all attributes of an object."""
@@ -88,6 +116,15 @@ class Expressions(Attributes):
         else:
             self.read(node.left)
         self.read_all(right)
+
+    def negation(self, node: ast.UnaryOp) -> None:
+        """Read `not name`, which asks nothing of what the name holds but whether there is something."""
+        if isinstance(node.op, ast.Not) and isinstance(node.operand, ast.Name):
+            self.tokens.append("UnaryOp Not")
+            self.read_safely(node.operand, "k")
+        else:
+            self.tokens.append("UnaryOp " + node.op.__class__.__name__)
+            self.read(node.operand)
 
     def _method_call(self, function: ast.Attribute, node: ast.Call, use: str) -> None:
         imports = self._import_use(function.attr, node)
@@ -157,6 +194,7 @@ class Expressions(Attributes):
         for generator in node.generators:
             self.tokens.append("async for" if generator.is_async else "for")
             self._comprehension_target(generator.target)
+            self.alias_parts(generator.target, generator.iter)
             if generator is not first:
                 self.read(generator.iter)
             self.read_all(generator.ifs)
@@ -206,5 +244,10 @@ class Expressions(Attributes):
         names += [extra.arg for extra in (node.vararg, node.kwarg) if extra is not None]
         scope.parameters = frozenset(names)
         scope.bound.update(names)
+        positional = [*node.posonlyargs, *node.args]
+        defaults = [*zip(reversed(positional), reversed(node.defaults), strict=False)]
+        for parameter, default in (*defaults, *zip(node.kwonlyargs, node.kw_defaults, strict=True)):
+            if default is not None and not isinstance(default, ast.Constant):
+                scope.aliases[parameter.arg] = {*sources(default), KEPT}
         if self._receiver in scope.parameters:
             self._receiver = None

@@ -92,6 +92,19 @@ PURE_DECORATORS = RAG_SYSTEM | words(
     "pydantic.model_serializer pydantic.model_validator pydantic.root_validator pydantic.validator "
     "tenacity.retry torch.inference_mode torch.no_grad weave.op"
 )
+#: Decorators that keep nothing of what the function gives from one call to the next.
+FORGETFUL_DECORATORS = words(
+    "builtins.staticmethod builtins.classmethod builtins.property functools.wraps contextlib abc typing "
+    "typing_extensions warnings.deprecated backoff tenacity.retry langfuse.observe langfuse.decorators.observe "
+    "langsmith.traceable numba torch.inference_mode torch.no_grad weave.op"
+)
+#: Functions that set what other functions beside them give.
+SEEDS = words("random.seed numpy.random.seed torch.manual_seed locale.setlocale os.chdir decimal.setcontext")
+#: Functions that change what they are given.
+ARGUMENT_CHANGERS = words(
+    "heapq random.shuffle bisect.insort bisect.insort_left bisect.insort_right operator builtins.next builtins.setattr "
+    "builtins.delattr functools.reduce collections.deque.append numpy.copyto numpy.put numpy.random.shuffle"
+)
 #: Decorators that do nothing to anything else, but show docstring and annotations to a model or a user.
 QUIET_DECORATORS = words(
     "click.command langchain.tools.tool langchain_core.tools.tool pydantic.dataclasses.dataclass "

@@ -10,10 +10,11 @@ import ast
 import hashlib
 from collections.abc import Iterable
 
+from oloproof.identity.aliases import sources
 from oloproof.identity.attributes import Visitors
 from oloproof.identity.bindings import imported
 from oloproof.identity.expressions import Expressions
-from oloproof.identity.knowledge import PURE_DECORATORS
+from oloproof.identity.knowledge import FORGETFUL_DECORATORS, PURE_DECORATORS
 from oloproof.identity.scopes import CLASS, MODULE, Function, dotted_chain, first_parameter
 
 
@@ -91,6 +92,12 @@ class Reader(Expressions):
             decorator = decorator.func
         return self._bindings.is_listed(dotted_chain(decorator), PURE_DECORATORS)
 
+    def keeps_nothing(self, decorator: ast.expr) -> bool:
+        """Whether a decorator is known to keep nothing of what a function gives."""
+        if isinstance(decorator, ast.Call):
+            decorator = decorator.func
+        return self._bindings.is_listed(dotted_chain(decorator), FORGETFUL_DECORATORS)
+
     @staticmethod
     def is_documented(node: Function | ast.ClassDef) -> bool:
         """Whether `documentation` would find anything."""
@@ -135,6 +142,8 @@ class Reader(Expressions):
     def assign(self, node: ast.Assign) -> None:
         self.tokens.append("Assign")
         self.read_all(node.targets)
+        for target in node.targets:
+            self.alias(target, node.value)
         self._value(node.targets[0] if len(node.targets) == 1 else None, node.value)
 
     def annotated_assign(self, node: ast.AnnAssign) -> None:
@@ -144,6 +153,7 @@ class Reader(Expressions):
             self.tokens.append(":")
             self.read(node.annotation)
         if node.value is not None:
+            self.alias(node.target, node.value)
             self._value(node.target, node.value)
 
     def _value(self, target: ast.expr | None, value: ast.expr) -> None:
@@ -157,6 +167,34 @@ class Reader(Expressions):
                 self.call(value, f"n{target.attr}>")
                 return
         self.read(value)
+
+    def loop(self, node: ast.For | ast.AsyncFor) -> None:
+        """Note where the elements come from."""
+        self.alias_parts(node.target, node.iter)
+
+    def manager(self, node: ast.withitem) -> None:
+        """Note where what the manager gives comes from."""
+        if node.optional_vars is not None:
+            self.alias(node.optional_vars, node.context_expr)
+
+    def named_expression(self, node: ast.NamedExpr) -> None:
+        """Note where the value comes from."""
+        self.alias(node.target, node.value)
+
+    def matched(self, node: ast.Match) -> None:
+        """Note that what a pattern binds may be any part of the subject."""
+        names = [
+            part.name
+            for part in ast.walk(node)
+            if isinstance(part, ast.MatchAs | ast.MatchStar) and part.name
+        ]
+        for name in names:
+            self.alias(ast.Name(name), node.subject)
+
+    def given_back(self, node: ast.Return | ast.Yield | ast.YieldFrom) -> None:
+        """Note where the value comes from that somebody else is given."""
+        for kind, root, path in sources(node.value):
+            self.load("Y" if kind == "z" else "y", root, path)
 
     def _is_receiver(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and node.id == self._receiver
@@ -221,6 +259,7 @@ Reader.visitors = Visitors(
         ast.Subscript: Reader.subscript,
         ast.Call: Reader.call,
         ast.Compare: Reader.comparison,
+        ast.UnaryOp: Reader.negation,
         ast.ListComp: Reader.comprehension,
         ast.SetComp: Reader.comprehension,
         ast.GeneratorExp: Reader.comprehension,
@@ -245,3 +284,13 @@ Reader.visitors = Visitors(
         ast.MatchMapping: Reader.captured,
     }
 )
+for _kind, _note in (
+    (ast.For, Reader.loop),
+    (ast.AsyncFor, Reader.loop),
+    (ast.withitem, Reader.manager),
+    (ast.NamedExpr, Reader.named_expression),
+    (ast.Match, Reader.matched),
+    (ast.Return, Reader.given_back),
+    (ast.Yield, Reader.given_back),
+):
+    Reader.visitors.noting(_kind, _note)

@@ -70,6 +70,7 @@ class Outline:
             libraries=list(self._libraries),
             assumed=sorted(self._bindings.assumed),
             containers=sorted(self._bindings.fresh),
+            constants=sorted(self._bindings.constants),
         )
 
     def _add(self, unit: Unit) -> int:

@@ -85,7 +85,7 @@ class Reach(References):
     def _changed_elsewhere(self, member: ProjectClass, family: Family) -> None:
         """Follow what changes the class itself: what it puts there may call anything on an instance."""
         self.writers_of(member.module, member.unit.name)
-        for writer in self.world.effects.writers.get((member.module, member.unit.name), ()):
+        for writer in self.world.effects.writers_of(member.module, member.unit.name):
             if writer.owner not in family.members and writer.number not in writer.module.summary.classes:
                 self.escape(family)
 

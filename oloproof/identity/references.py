@@ -15,6 +15,7 @@ from oloproof.identity.knowledge import (
     top_level,
 )
 from oloproof.identity.linking import Resolution
+from oloproof.identity.scopes import NOTES
 from oloproof.identity.sources import Module
 from oloproof.identity.walk import Place
 
@@ -29,7 +30,7 @@ class References(Definitions):
         if use == "n":
             attribute, _, chain = chain.partition(">")
             self.new_instance(attribute, chain, place)
-        elif use in "uVP":
+        elif use in NOTES:
             return  # looked at where the whole piece of code is
         elif use == "A":
             self._reads_documentation = True
@@ -106,6 +107,9 @@ class References(Definitions):
             return
         if use == "r" and dotted in DYNAMIC_MODULES:
             self.everything()
+        if use not in "wm":
+            for writer in self.world.effects.writers_outside(dotted):
+                self.writer(writer)
         if listed(dotted, REFLECTION):
             self.whole(module)
         elif listed(dotted, DYNAMIC_IMPORTS) or (self._in_function and listed(dotted, IMPORT_PATHS)):

@@ -14,6 +14,12 @@ What is referred to is a set of strings: letters for the kind of use, then a cha
     D  looks at whatever is loaded                          B  reads source text
     A  reads a docstring or annotations                     V  passes on definitions inside it, with theirs
     P  changes an object that it is given
+    a  changed by another name than its own            z  what calling it gives is changed: `zf>attributes`
+    o  a method is called on it by another name        g  given to what is called: `gcalled<chain`
+    y  returned                                        Y  what calling it gives is returned
+    G  a function that is given an object that this one was given
+    K  what it gives may be kept from call to call     Q  changes an object that it keeps from call to call
+    E  has no parameters                               J  assigned into under a key that is fixed
     u  the attributes it asks of objects of which nothing is known, with spaces between them; `*` for any
 
 A chain begins with a name that is global in the module; or with `@`, the instance or class of the method; or with
@@ -23,18 +29,29 @@ A chain begins with a name that is global in the module; or with `@`, the instan
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
+from oloproof.identity.aliases import Source, part_of, sources
 from oloproof.identity.bindings import Bindings
+from oloproof.identity.knowledge import top_level
 
 MODULE, CLASS, FUNCTION, COMPREHENSION = range(4)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+#: Kinds of use that lead nowhere by themselves: they say what a piece of code does, to those who look at all of it.
+NOTES = frozenset("uVPazogyYGKQEJ")
 _NOTHING: frozenset[str] = frozenset()
+#: Stand for a parameter as the origin of an object, and for a default that is made once.
+_PARAMETER, _KEPT = "*parameter", "*kept"
+KEPT: Source = ("a", _KEPT, "")
 
 
 class Scope:
     """The names of a function, class or comprehension, and what is loaded in it before it is known which those are."""
 
-    __slots__ = ("borrowed", "bound", "imports", "kind", "loads", "outside", "parameters", "parent", "tools")
+    __slots__ = (
+        *("aliases", "borrowed", "bound", "given", "imports", "kind", "loads"),
+        *("outside", "parameters", "parent", "tools"),
+    )
 
     def __init__(self, kind: int, parent: Scope | None) -> None:
         self.kind = kind
@@ -48,6 +65,9 @@ class Scope:
         self.imports: tuple[tuple[str, str], ...] = ()
         #: Uses of names: kind of use, the name, the attributes after it.
         self.loads: set[tuple[str, str, str]] = set()
+        #: Where what its names hold comes from; and what it gives to whom.
+        self.aliases: dict[str, set[Source]] = {}
+        self.given: list[tuple[str, Source]] = []
         #: Definitions inside it, whose docstrings count if they are passed on as values.
         self.tools: tuple[Function | ast.ClassDef, ...] = ()
 
@@ -82,8 +102,11 @@ class Names:
                 if root in self._class_names:
                     self.refs.add(f"{use}@.{joined(root, path)}")
             self._module.loads |= scope.loads
+            self._module.given += scope.given
         for use, root, path in self._module.loads:
             self.refs.add("r@" if root == "__class__" else use + joined(root, path))
+        for called, (kind, root, path) in self._module.given:
+            self.refs.add(f"g{called}<{kind}{joined(root, path)}")
         if self._unknown:
             self.refs.add("u" + " ".join(sorted(self._unknown)))
 
@@ -147,12 +170,105 @@ class Names:
             elif scope.kind == CLASS or root not in scope.bound:
                 parent.loads.add(load)
             else:
-                if path:
-                    self._unknown.update(path.split("."))
-                if use == "p":
-                    self.refs.add("r@")
-                elif use in "wm" and path and root in scope.parameters:
-                    self.refs.add("P")
+                self._used_here(scope, use, root, path)
+        for called, source in scope.given:
+            self._given_from(scope, called, source)
+
+    def _used_here(self, scope: Scope, use: str, name: str, path: str) -> None:
+        """A name of the scope itself is used."""
+        if path and use not in "azoyY":
+            self._unknown.update(path.split("."))
+        if use == "p":
+            self.refs.add("r@")
+        elif use in "wma":
+            if path or use == "a":
+                self._change(scope, name, part="." in path or "__getitem__" in path)
+        elif use in "yo" or (use == "c" and path):
+            for kind, root, rest in self._origins(scope, name, part=True, seen=set()):
+                if kind == "z":
+                    self._note(scope, use.replace("y", "Y").replace("c", "o"), root, rest)
+                else:
+                    after = "" if use == "y" else path
+                    self._note(
+                        scope, "o" if use == "c" else use, root, joined(rest, after) if rest else after
+                    )
+
+    def _change(self, scope: Scope, name: str, *, part: bool) -> None:
+        """What a name holds is changed, or a part of it."""
+        for kind, root, path in self._origins(scope, name, part=part, seen=set()):
+            self._note(scope, "z" if kind == "z" else "a", root, path)
+
+    def _note(self, scope: Scope, use: str, root: str, path: str) -> None:
+        if root == _PARAMETER:
+            if use in "az":
+                self.refs.add("P")
+        elif root == _KEPT:
+            if use in "az":
+                self.refs.add("Q")
+        elif root == self._receiver:
+            if path and use == "a":
+                self.load_self("w", f"{path}.__setitem__")
+        elif scope.parent is not None:
+            scope.parent.loads.add((use, root, path))
+
+    def _origins(self, scope: Scope, name: str, *, part: bool, seen: set[str]) -> Iterator[Source]:
+        """Where what a name of the scope holds comes from, outside of the scope; `part` for a part of it."""
+        if name in seen:
+            return
+        seen.add(name)
+        if name in scope.parameters:
+            yield "a", _PARAMETER, ""
+        for kind, root, path in scope.aliases.get(name, ()):
+            if kind == "e" and not part:
+                continue
+            if root == self._receiver:
+                yield kind, root, path
+            elif root in scope.bound and kind != "z":
+                yield from self._origins(scope, root, part=part or kind == "i", seen=seen)
+            elif root not in scope.bound:
+                yield kind, root, path
+
+    def _given_from(self, scope: Scope, called: str, source: Source) -> None:
+        """Something is given to what is called."""
+        kind, root, _ = source
+        if top_level(called) in scope.bound:
+            called = "?" + called.rpartition(".")[2]
+        if root not in scope.bound:
+            self._give(scope, called, source)
+        elif kind != "z":
+            for origin in self._origins(scope, root, part=True, seen=set()):
+                self._give(scope, called, origin)
+
+    def _give(self, scope: Scope, called: str, source: Source) -> None:
+        root = source[1]
+        if root == _PARAMETER:
+            self.refs.add("G" + called)
+        elif root == _KEPT:
+            self.refs.add("Q")
+        elif root != self._receiver and scope.parent is not None:
+            scope.parent.given.append((called, source))
+
+    def alias(self, target: ast.AST, value: ast.expr) -> None:
+        """Note that what is assigned to a target comes from a value."""
+        if self._scope.kind not in (MODULE, CLASS):
+            self._alias(target, set(sources(value)))
+
+    def alias_parts(self, target: ast.AST, whole: ast.expr) -> None:
+        """Note that what is assigned to a target is one part of something after the other."""
+        if self._scope.kind not in (MODULE, CLASS):
+            self._alias(target, {part_of(source) for source in sources(whole)})
+
+    def _alias(self, target: ast.AST, found: set[Source]) -> None:
+        if not found:
+            return
+        if isinstance(target, ast.Name):
+            self._scope.aliases.setdefault(target.id, set()).update(found)
+        elif isinstance(target, ast.Starred):
+            self._alias(target.value, found)
+        elif isinstance(target, ast.Tuple | ast.List):
+            parts = {part_of(source) for source in found}
+            for element in target.elts:
+                self._alias(element, parts)
 
 
 def joined(root: str, path: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 #: Goes into the key of a kept summary; to be raised whenever the normal form or the references change.
-SUMMARY_VERSION = "2"
+SUMMARY_VERSION = "3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ class Summary:
     when the module is imported, and the targets of its imports; `stars` the modules it imports all from.
 
     `suspects` are units whose definition may act on something else, `callers` bindings that call something,
-    `containers` names that only ever hold a container made on the spot. `patches`: it changes what is not its own.
+    `containers` names that only ever hold a container made on the spot, `constants` those that only ever hold a text or
+    number. `patches`: it changes what is not its own.
     `unused`: imports that nothing refers to. `libraries`: the modules it imports by absolute names. `assumed`: the
     outside packages whose decorators were taken to be what they are known as. `text` is a digest of the file; an
     `opaque` file could not be parsed, and there is nothing else.
@@ -79,6 +80,7 @@ class Summary:
     libraries: Sequence[str] = ()
     assumed: Sequence[str] = ()
     containers: Sequence[str] = ()
+    constants: Sequence[str] = ()
 
     def to_json(self) -> str:
         units = [[u.name, u.code, u.refs, u.docs, u.doc_refs, u.decorators, u.inert] for u in self.units]
@@ -87,7 +89,7 @@ class Summary:
             for unit, c in self.classes.items()
         }
         rest = [self.names, classes, self.on_import, self.stars, self.suspects, self.callers, self.patches]
-        last = [self.unused, self.libraries, self.assumed, self.containers]
+        last = [self.unused, self.libraries, self.assumed, self.containers, self.constants]
         return json.dumps([self.text, self.opaque, units, *rest, *last], separators=(",", ":"))
 
     @classmethod

@@ -25,6 +25,7 @@ def function_unit(
     """The unit of a function of the module, or of a method when `class_names` is given."""
     reader = Reader(bindings, class_names=class_names)
     reader.unit(node)
+    _note_kind(node, reader, method=class_names is not None)
     found = decorations(node.decorator_list, reader)
     return unit_of(
         reader,
@@ -35,6 +36,17 @@ def function_unit(
         inert=inertness(node, bindings),
         position=position,
     )
+
+
+def _note_kind(node: Function, reader: Reader, *, method: bool) -> None:
+    """Note whether a function takes nothing, and whether what it gives may be kept for the next call."""
+    arguments = node.args
+    taken = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs)
+    static = any(dotted_chain(decorator) == "staticmethod" for decorator in node.decorator_list)
+    if taken <= (method and not static) and arguments.vararg is None and arguments.kwarg is None:
+        reader.refs.add("E")
+    if not all(reader.keeps_nothing(decorator) for decorator in node.decorator_list):
+        reader.refs.add("K")
 
 
 def unit_of(

@@ -656,7 +656,7 @@ def test_a_cache_gives_the_same_identity_and_saves_the_parsing(
     cache = MemoryCache()
     plain, first = project.identity(), project.identity(cache=cache)
 
-    def refuse(data: bytes, text: str) -> None:
+    def refuse(data: bytes, text: str, *, program: bool = False) -> None:
         raise AssertionError("parsed again")
 
     monkeypatch.setattr("oloproof.identity.sources.summarise", refuse)

@@ -1,0 +1,115 @@
+"""Which functions change what they are given, and which methods change their own instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from oloproof.identity.hierarchy import Hierarchy
+from oloproof.identity.knowledge import ARGUMENT_CHANGERS, listed, top_level
+from oloproof.identity.linking import Links
+from oloproof.identity.sources import Module
+from oloproof.identity.summary import Unit
+
+_READS = "rck"
+
+
+class Changers:
+    """Looks at all units of the modules. `self_changers` are the names of methods that change their own instance."""
+
+    def __init__(self, links: Links, hierarchy: Hierarchy, units: Sequence[tuple[Module, int, Unit]]) -> None:
+        self._links = links
+        self._hierarchy = hierarchy
+        self._units = units
+        self._changers: set[tuple[Module, int]] = set()
+        self._changing_methods: set[str] = set()
+        #: The last parts of names of functions and classes that change their arguments when they are called.
+        self._changing = {name.rpartition(".")[2] for name in ARGUMENT_CHANGERS} | {"heapq", "operator"}
+        self.self_changers: set[str] = set()
+        self._find_changers()
+        self._find_self_changers()
+
+    def _find_changers(self) -> None:
+        """The functions that change what they are given, themselves or by giving it to others that do."""
+        passing = []
+        for module, number, unit in self._units:
+            if "P" in unit.refs:
+                self._add_changer(module, number, unit)
+            elif called := [ref[1:] for ref in unit.refs if ref[0] == "G"]:
+                passing.append((module, number, unit, called))
+        while passing:
+            found = [each for each in passing if any(self.changes(each[0], called) for called in each[3])]
+            if not found:
+                break
+            for module, number, unit, _ in found:
+                self._add_changer(module, number, unit)
+            passing = [each for each in passing if each not in found]
+
+    def _add_changer(self, module: Module, number: int, unit: Unit) -> None:
+        self._changers.add((module, number))
+        owner, _, name = unit.name.rpartition(".")
+        self._changing.add(owner.rpartition(".")[2] if name == "__init__" else name)
+        if owner:
+            self._changing_methods.add(name)
+
+    def changes(self, module: Module, called: str) -> bool:
+        """Whether what is called changes its arguments."""
+        if called[0] == "?":
+            return called[1:] in self._changing_methods
+        if not self.may_lead(module, called, self._changing):
+            return False
+        found = self._links.resolve(module, called)
+        if any(listed(name, ARGUMENT_CHANGERS) for name in found.outside):
+            return True
+        return any(
+            path.rpartition(".")[2] in self._changing_methods
+            or any((where, number) in self._changers for number in self.called(where, name))
+            for where, name, path in found.definitions()
+        )
+
+    @staticmethod
+    def may_lead(module: Module, chain: str, names: set[str]) -> bool:
+        """Whether a chain may lead to something of one of these names, perhaps by another name that an import gives."""
+        if not names.isdisjoint(chain.split(".")):
+            return True
+        bindings = module.summary.names.get(top_level(chain), ())
+        return any(
+            isinstance(binding, str) and not names.isdisjoint(binding.replace("/", ".").split("."))
+            for binding in bindings
+        )
+
+    def called(self, module: Module, name: str) -> Iterator[int]:
+        """The units that are executed when what a name stands for is called."""
+        for binding in module.summary.names.get(name, ()):
+            if isinstance(binding, int):
+                yield binding
+                each = self._hierarchy.at(module, binding)
+                definer = self._hierarchy.family(each).definer("__init__") if each is not None else None
+                if definer is not None and definer.module is module:
+                    yield from definer.outline.members["__init__"]
+
+    def _find_self_changers(self) -> None:
+        """The methods that change their own instance, by name: not those that only fill in what is not there yet."""
+        calling: list[tuple[str, set[str]]] = []
+        for _, _, unit in self._units:
+            owner, _, name = unit.name.rpartition(".")
+            if not owner or unit.inert < 0 or name == "__init__":
+                continue
+            written = {ref[3:] for ref in unit.refs if ref.startswith(("w@.", "m@."))}
+            if any(not _is_filled_in(path, unit) for path in written):
+                self.self_changers.add(name)
+            calling.append((name, {ref[3:] for ref in unit.refs if ref.startswith(("c@.", "s@."))}))
+        size = -1
+        while size != len(self.self_changers):
+            size = len(self.self_changers)
+            self.self_changers.update(
+                name for name, called in calling if not called.isdisjoint(self.self_changers)
+            )
+
+
+def _is_filled_in(path: str, unit: Unit) -> bool:
+    """Whether an attribute of self that a method writes is only filled in when it is None, or under a key."""
+    name = top_level(path)
+    if f"k@.{name}" in unit.refs:
+        return True
+    keyed = path.endswith((".__setitem__", ".setdefault"))
+    return keyed and any(ref[0] in _READS and ref[1:].startswith(f"@.{name}") for ref in unit.refs)
