@@ -30,6 +30,7 @@ from oloproof_ci.action.job import Job, read_payload
 from oloproof_ci.action.publishing import find_pull, find_reports, read_outcome, unverified_drafts
 from oloproof_ci.action.quarters import opened_quarters
 from oloproof_ci.action.runner import Runner
+from oloproof_ci.action.secrets import secrets_of, without_secrets
 from oloproof_ci.action.verdict import Verdict, decide
 from oloproof_ci.fetching import Fetching
 from oloproof_ci.git import Repository
@@ -72,7 +73,8 @@ def run(environment: Mapping[str, str], log: TextIO) -> int:
     runner = Runner(environment, log)
     try:
         inputs = Inputs.read(environment)
-        runner.mask(inputs.token)
+        for secret in secrets_of(environment):
+            runner.mask(secret)
         job = Job.read(environment)
         asked = plan(job, read_payload(environment), inputs)
         github = GitHub(inputs.token, job.api_url, job.repository)
@@ -133,7 +135,8 @@ def _deliver(step: Step, asked: Evaluation, suites: tuple[SuiteOutcome, ...], *,
     job, inputs = step.job, step.inputs
     head = asked.head.sha if asked.head else job.sha
     number = asked.pull_request.number if asked.pull_request else None
-    outcome = JobOutcome(OUTCOME_VERSION, head, number, job.run_id, job.run_attempt, inputs.leg, suites)
+    measured = JobOutcome(OUTCOME_VERSION, head, number, job.run_id, job.run_attempt, inputs.leg, suites)
+    outcome = without_secrets(measured, secrets_of(step.environment))
     verdict = decide(suites, inputs.fail_on)
     step.delivery.leave(outcome, verdict)
     step.delivery.tell(outcome, verdict, asked.pull_request, status=not baseline, comments=asked.comments)

@@ -49,9 +49,9 @@ class Runner:
                 self._command("add-mask", {}, line)
 
     def say(self, text: str) -> None:
-        """Print text of ours, on lines that are no commands."""
+        """Print text, on lines that are no commands whatever they hold."""
         for line in text.splitlines():
-            self._print(plain(line))
+            self._print(_harmless(line))
 
     def warn(self, text: str) -> None:
         self.annotate("warning", text)
@@ -60,7 +60,7 @@ class Runner:
         """Mark something, at a line of a file where there is one; beyond the runner's limit it is only printed."""
         self._told[level] = self._told.get(level, 0) + 1
         if self._told[level] > MAX_ANNOTATIONS:
-            self.say(f"{level}: {text}")
+            self._print(_harmless(f"{level}: {text}"))
             return
         places = {"file": file, "line": str(line) if line else "", "title": title}
         self._command(level, {name: value for name, value in places.items() if value}, text)
@@ -81,6 +81,14 @@ class Runner:
 
     def _print(self, line: str) -> None:
         print(line, file=self._log, flush=True)
+
+
+def _harmless(line: str) -> str:
+    """A line that the runner only prints. It looks for `::` where a line begins, white space apart, and in its older
+    form for `##[` anywhere."""
+    shown = plain(line).replace("##[", "# #[")
+    start = len(shown) - len(shown.lstrip())
+    return f"{shown[:start]}: :{shown[start + 2 :]}" if shown.startswith("::", start) else shown
 
 
 def _data(text: str) -> str:

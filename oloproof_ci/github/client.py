@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from oloproof_ci.github.errors import ApiError, api_error
+from oloproof_ci.github.errors import LONGEST_WAIT, ApiError, api_error
 
 if TYPE_CHECKING:
     from github.IssueComment import IssueComment
     from github.PullRequest import PullRequest as GithubPullRequest
     from github.Repository import Repository
 
-#: Seconds that one request may take, and the longest wait that GitHub can ask of us between two tries.
+#: Seconds that one request may take, and how often a status is set before that is given up.
 TIMEOUT = 15
-LONGEST_WAIT = 20
+TRIES = 3
 #: What is asked again by itself: a POST is not, since it may have been carried out.
 _REPEATABLE = frozenset({"GET", "HEAD", "PATCH", "DELETE"})
 _TRANSIENT = (429, 500, 502, 503, 504)
@@ -60,7 +61,19 @@ class GitHub:
         self._backoff = backoff
 
     def set_status(self, sha: str, state: str, context: str, description: str, url: str) -> str:
-        """Set a commit's status; gives the login that it was set by, which is whose token this is."""
+        """Set a commit's status; gives the login that it was set by, which is whose token this is. When the answer is
+        lost it is set again: the same status twice is one."""
+        for tries in range(TRIES):
+            try:
+                return self._set_status(sha, state, context, description, url)
+            except ApiError as error:
+                pause = error.pause(self._backoff * 2**tries)
+                if pause is None or tries == TRIES - 1:
+                    raise
+                time.sleep(pause)
+        raise AssertionError("the last try returns or raises")
+
+    def _set_status(self, sha: str, state: str, context: str, description: str, url: str) -> str:
         with _telling():
             commit = self._repository.get_commit(sha)
             status = commit.create_status(state, url, description, context)

