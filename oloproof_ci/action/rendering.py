@@ -11,7 +11,7 @@ from oloproof_ci.comment import comment, whole
 from oloproof_ci.failed import failed_comment
 from oloproof_ci.github.marked import Mark
 from oloproof_ci.github.posting import Draft
-from oloproof_ci.markdown import prose
+from oloproof_ci.markdown import code
 from oloproof_ci.outcome import JobOutcome, SuiteOutcome
 
 #: The longest description of a commit status.
@@ -34,7 +34,7 @@ def _draft(outcome: JobOutcome, suite: SuiteOutcome, url: str, notes: Sequence[s
 
 
 def _footer(outcome: JobOutcome, url: str) -> str:
-    leg = f"matrix {prose(leg_name(outcome.leg))} · " if outcome.leg else ""
+    leg = f"matrix {code(leg_name(outcome.leg))} · " if outcome.leg else ""
     return f"<sub>{leg}[job]({url}), with the whole report in its summary</sub>"
 
 

@@ -1,0 +1,174 @@
+"""The verdict over all suites of a job, and the words in which it is told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from test_comment import PASSING, blocked_report
+
+from oloproof.decisions.records import Gate, GateState
+from oloproof.jsonform import from_json, to_json
+from oloproof_ci.action.rendering import drafts, leg_name, log_lines, outputs, status_description, summary
+from oloproof_ci.action.secrets import secrets_of, without_secrets
+from oloproof_ci.action.verdict import FailOn, Verdict, decide
+from oloproof_ci.outcome import OUTCOME_VERSION, Failure, JobOutcome, SuiteOutcome
+
+ALLOW, WARN, BLOCK = GateState.ALLOW, GateState.WARN, GateState.BLOCK
+BAD_INPUT = SuiteOutcome("b.yaml", None, Failure(2, "b.yaml:1: version: expected 1\nsecond line"))
+CRASHED = SuiteOutcome("c.yaml", None, Failure(5, "internal error"))
+
+
+def suite(state: GateState = ALLOW, code: int = 0, **changes: object) -> SuiteOutcome:
+    gate = PASSING if state is ALLOW else Gate(state, code, blocked_report().gate.decisions)
+    return SuiteOutcome("a.yaml", blocked_report(gate=gate, **changes), None)
+
+
+def job(*suites: SuiteOutcome, leg: str = "") -> JobOutcome:
+    return JobOutcome(OUTCOME_VERSION, "a" * 40, 12, 7, 1, leg, suites)
+
+
+@pytest.mark.parametrize(
+    ("gates", "fail_on", "expected"),
+    [
+        ([(ALLOW, 0)], "block", (ALLOW, 0, "success", True)),
+        ([(WARN, 0)], "block", (WARN, 0, "success", True)),
+        ([(WARN, 0)], "warn", (WARN, 1, "failure", True)),
+        ([(BLOCK, 3)], "block", (BLOCK, 3, "failure", True)),
+        ([(BLOCK, 4)], "warn", (BLOCK, 4, "failure", True)),
+        ([(BLOCK, 1)], "never", (BLOCK, 0, "success", False)),
+        ([(BLOCK, 5)], "never", (BLOCK, 0, "success", False)),
+        ([(ALLOW, 0), (BLOCK, 3), (BLOCK, 1)], "block", (BLOCK, 1, "failure", True)),
+        ([(BLOCK, 3), (BLOCK, 4)], "block", (BLOCK, 4, "failure", True)),
+    ],
+)
+def test_the_worst_suite_decides_and_fail_on_says_what_fails(
+    gates: list[tuple[GateState, int]], fail_on: FailOn, expected: tuple[object, ...]
+) -> None:
+    verdict = decide([suite(*gate) for gate in gates], fail_on)
+    assert (verdict.gate, verdict.exit_code, verdict.status, verdict.enforced) == expected
+
+
+@pytest.mark.parametrize("fail_on", ["block", "warn", "never"])
+def test_what_could_not_be_evaluated_fails_whatever_is_let_through(fail_on: FailOn) -> None:
+    verdict = decide([suite(), CRASHED, BAD_INPUT], fail_on)
+    assert verdict == Verdict(BLOCK, "failed", 2, "error", True)
+    assert decide([suite(BLOCK, 1), CRASHED], fail_on).exit_code == 5
+
+
+def test_the_reason_names_the_rules_that_block_or_the_gate_s_own() -> None:
+    assert suite(BLOCK, 1).reason == "no-new-failures"
+    assert suite(BLOCK, 3).reason == "answers-not-worse"
+    assert suite().reason == ""
+    absent = replace(PASSING, state=WARN, reason="baseline_absent")
+    assert replace(suite(), report=blocked_report(gate=absent)).reason == "baseline_absent"
+
+
+def test_a_status_says_in_140_characters_why() -> None:
+    outcome = job(suite(BLOCK, 1))
+    assert status_description(outcome, decide(outcome.suites, "block")) == (
+        "BLOCK: no-new-failures · 3 new failures"
+    )
+    failed = job(BAD_INPUT)
+    assert status_description(failed, decide(failed.suites, "block")) == (
+        "b.yaml: b.yaml:1: version: expected 1 second line"
+    )
+    long = job(SuiteOutcome("a.yaml", None, Failure(5, "x\u202e" * 500)))
+    described = status_description(long, decide(long.suites, "block"))
+    assert len(described) == 140
+    assert "\u202e" not in described
+
+
+def test_outputs_of_several_suites_stand_one_a_line_in_their_order() -> None:
+    outcome = job(suite(BLOCK, 1), BAD_INPUT, suite(BLOCK, 1))
+    found = outputs(outcome, decide(outcome.suites, "block"), "r/report.json")
+    first = outcome.suites[0].report
+    assert first is not None
+    assert found["run-id"].split("\n") == [first.head.run, "", first.head.run]
+    assert (found["new-failures"], found["report-path"]) == ("6", "r/report.json")
+
+
+def test_the_log_has_a_line_for_each_suite_and_the_gate() -> None:
+    outcome = job(suite(BLOCK, 1), CRASHED)
+    lines = log_lines(outcome, decide(outcome.suites, "never"))
+    assert lines == [
+        "a.yaml: BLOCK (no-new-failures); 3 new failures, 1 fixed",
+        "c.yaml: not evaluated: internal error",
+        "gate: BLOCK",
+    ]
+    let_through = job(suite(BLOCK, 1))
+    assert log_lines(let_through, decide(let_through.suites, "never"))[-1] == (
+        "gate: BLOCK, which fail-on lets through"
+    )
+
+
+@pytest.mark.parametrize(
+    ("leg", "name"),
+    [
+        ('{"python": "3.12", "os": "linux"}', "3.12, linux"),
+        ('{"n": 3, "flags": [1, true]}', "3, [1, true]"),
+        ('"alone"', "alone"),
+        ("my own name", "my own name"),
+        ("[1, 2]", "[1, 2]"),
+    ],
+)
+def test_a_matrix_job_is_called_by_its_values(leg: str, name: str) -> None:
+    assert leg_name(leg) == name
+
+
+def test_sections_and_the_summary_say_everything_of_every_suite() -> None:
+    outcome = job(suite(BLOCK, 1), BAD_INPUT, leg='{"python": "3.12"}')
+    made = drafts(outcome, "https://ghe.example/run")
+    assert [draft.mark.key for draft in made] == [("a.yaml", outcome.leg), ("b.yaml", outcome.leg)]
+    texts = [draft.render(60_000) for draft in made]
+    assert all("matrix `3.12` · [job](https://ghe.example/run)" in text for text in texts)
+    assert "**The input is wrong**" in texts[1]
+    assert all(title in summary(outcome) for title in ("support-rag · BLOCK", "`b.yaml` · BLOCK"))
+
+
+def test_a_section_keeps_to_its_room() -> None:
+    (draft,) = drafts(job(suite(BLOCK, 1)), "https://ghe.example/run")
+    assert len(draft.render(3_000).encode()) <= 3_000
+
+
+def test_the_record_reads_back_as_it_was_written() -> None:
+    outcome = job(suite(BLOCK, 1), BAD_INPUT)
+    assert from_json(JobOutcome, json.dumps(to_json(outcome)).encode()) == outcome
+
+
+# ------------------------------------------------------------------------------------------ secrets
+
+
+def test_secrets_are_known_by_the_names_of_their_variables() -> None:
+    environment = {
+        "OPENAI_API_KEY": "sk-0123456789",
+        "INPUT_GITHUB-TOKEN": "ghs_0123456789",
+        "DB_PASSWORD": "line one is long\nline two is long",
+        "PAT": "pat-0123456789",
+        "PATH": "/usr/bin:/bin:/usr/local/bin",
+        "MONKEY": "0123456789",
+        "SHORT_KEY": "1234567",
+        "KEY_FILE": "/etc/some/path",
+    }
+    assert set(secrets_of(environment)) == {
+        "sk-0123456789",
+        "ghs_0123456789",
+        "line one is long",
+        "line two is long",
+        "pat-0123456789",
+    }
+
+
+def test_a_secret_is_hidden_wherever_a_report_holds_it() -> None:
+    secret = 'sk-"0123\\456789'
+    failure = Failure(5, f"the provider said: key {secret} is invalid")
+    found = without_secrets(job(SuiteOutcome(f"{secret}.yaml", None, failure)), [secret])
+    (hidden,) = found.suites
+    assert hidden.config == "***.yaml"
+    assert hidden.failure == Failure(5, "the provider said: key *** is invalid")
+
+
+def test_a_report_without_secrets_is_left_as_it_is() -> None:
+    outcome = job(suite())
+    assert without_secrets(outcome, ["sk-0123456789"]) is outcome
