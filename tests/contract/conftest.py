@@ -1,4 +1,4 @@
-"""The GitHub server of the contract tests: installed by npm once, started once, checked after every test."""
+"""The servers of the contract tests: installed by npm once, started once, GitHub's checked after every test."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ def server(running_server: ApiServer) -> Iterator[ApiServer]:
 
 
 @pytest.fixture(scope="session")
-def blobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blobs]:
-    install_server()
+def blobs(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blobs]:
     running = Blobs(tmp_path_factory.mktemp("azurite"))
     yield running
     running.stop()
