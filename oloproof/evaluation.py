@@ -63,7 +63,10 @@ class Suite:
 
 def evaluator_records(evaluators: Iterable[Any]) -> tuple[EvaluatorRecord, ...]:
     """Evaluators as a run records them."""
-    return tuple(EvaluatorRecord(e.criterion_name, e.kind, e.reads, e.definition()) for e in evaluators)
+    return tuple(
+        EvaluatorRecord(e.criterion_name, e.kind, e.reads, e.definition(), validated=e.validated)
+        for e in evaluators
+    )
 
 
 def _first(files: Mapping[str, str | None]) -> dict[str, str | None]:

@@ -33,13 +33,14 @@ class CacheCounts:
 class EvaluatorRecord:
     """An evaluator as a run used it. `kind` is pass_fail or score, `reads` retrieval or answer. `data` holds the files
     that the user's own code read to judge the run, by path from the top of the checkout, with their digests (None: it
-    was not there)."""
+    was not there). `validated` is false of one that has to be checked against people and was not."""
 
     criterion: str
     kind: str
     reads: str
     definition: Mapping[str, Any]
     data: Mapping[str, str | None] = field(default_factory=dict)
+    validated: bool = True
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ class Preview:
         return Baseline(Measured(host, run))
 
     def _gate_without_base(self, run: Run, store: Store, baseline: Baseline) -> Gate:
-        gate = decide_run(run, self._held_to.policies, lambda: store.runs.rows(run.id))
+        gate = decide_run(run, self._held_to.policies, lambda: store.runs.rows(run.id), foresee=True)
         if baseline.reason == "baseline_absent":
             return at_least_warn(gate, baseline.reason, baseline.detail)
         return unfinished(baseline.reason, baseline.detail, gate.decisions)
@@ -194,15 +194,14 @@ class Preview:
         lines = self._lines(suite, comparison)
         looking = NewFailures(head, baseline, store, self._project.config, lines, self._watch)
         found = looking.describe(flips)
-        unstable = {f.criterion: sum(case.unstable for case in f.new_failures) for f in found}
+        unstable = {f.criterion: {case.case_id for case in f.new_failures if case.unstable} for f in found}
         decided = decide_comparison(
+            pairs,
             comparison,
-            head.run,
-            baseline.run,
             self._held_to.policies,
-            pairs.comparison,
-            rows=lambda: store.runs.rows(head.run.id),
-            unstable=unstable,
+            lambda: store.runs.rows(head.run.id),
+            unstable,
+            foresee=True,
         )
         gate = self._held_to.gate(decided)
         record = _comparison_record(comparison, gate, found)

@@ -37,15 +37,8 @@ def command(given: argparse.Namespace) -> int:
         pairs = PairedRuns(candidate, baseline, rows(candidate.id), rows(baseline.id))
         comparison = pairs.comparison(policies[0].config.confidence_level if policies else 0.95)
         swaps = stage_swaps(given, store, comparison, (candidate, baseline), policies) if given.swap else ()
-        gate = decide_comparison(
-            comparison,
-            candidate,
-            baseline,
-            policies,
-            pairs.comparison,
-            rows=lambda: store.runs.rows(candidate.id),
-            unstable={swap.criterion: swap.unstable for swap in swaps},
-        )
+        unstable_by = {swap.criterion: swap.unstable for swap in swaps}
+        gate = decide_comparison(pairs, comparison, policies, lambda: rows(candidate.id), unstable_by)
         record = {"comparison": to_json(comparison), "gate": to_json(gate)}
         if given.swap:
             record["swaps"] = [to_json(swap) for swap in swaps]

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
-from oloproof.comparison import Comparison, PairedMetric
-from oloproof.decisions.gate import gate_of, unfinished
-from oloproof.decisions.records import Decision, Gate
-from oloproof.decisions.rules import PairedFacts, decide_on_pair, decide_on_run
+from oloproof.comparison import Comparison
+from oloproof.decisions.claims import claims_of
+from oloproof.decisions.families import holm
+from oloproof.decisions.gate import ended, gate_of
+from oloproof.decisions.grounds import Grounds, PairGrounds, Rows, RunGrounds, place_of
+from oloproof.decisions.outlook import outlook_of
+from oloproof.decisions.records import Decision, Gate, RuleState
+from oloproof.decisions.rules import Facts, decide
 from oloproof.errors import ConfigurationError
-from oloproof.measurement.metrics import interval_of
-from oloproof.records import Interval, Metric, State
-from oloproof.run_records import CaseRow, EvaluatorRecord, Run
+from oloproof.paired_runs import PairedRuns
+from oloproof.run_records import EvaluatorRecord, Run
 from oloproof.settings.policy import Policy, SuiteNames, check_names
-
-Rows = Callable[[], Iterable[CaseRow]]
-#: What a policy's rules on a pair came to, and what its metrics were compared at.
-ComparisonAt = Callable[[float], Comparison]
+from oloproof.settings.rules import AnyRule, NewFailuresRule, ObservedCountRule
 
 
 def check_policies(
@@ -46,100 +46,101 @@ def check_policies(
         )
 
 
-def run_ended_badly(run: Run) -> Gate | None:
-    """The gate of a run that did not come to its end or observed nothing, else None."""
-    if not run.finished or run.attempted < run.cases:
-        return unfinished("partial_run", f"{run.attempted} of {run.cases} cases were attempted")
-    if run.metrics and not any(metric.observed for metric in run.metrics):
-        return unfinished("no_observations", f"none of {run.cases} cases gave anything that could be judged")
-    return None
-
-
-def decide_run(run: Run, policies: Sequence[Policy], rows: Rows) -> Gate:
-    """The gate of one run under its policies' rules on single runs. `rows` gives the run's cases anew each time."""
-    bad = run_ended_badly(run)
-    decided = [(policy, decide_run_rules(run, policy, rows)) for policy in policies]
-    gate = gate_of(decided)
-    return gate if bad is None else unfinished(bad.reason or "", bad.detail, gate.decisions)
-
-
-def decide_run_rules(run: Run, policy: Policy, rows: Rows) -> list[Decision]:
-    decisions = []
-    for rule in policy.config.rules:
-        metric = run.metric(rule.metric)
-        if rule.reads == "run" and metric is not None:
-            interval = _interval_at(run, metric, policy.config.confidence_level, rows)
-            decisions.append(decide_on_run(rule, metric, interval))
-    return decisions
+def decide_run(run: Run, policies: Sequence[Policy], rows: Rows, *, foresee: bool = False) -> Gate:
+    """The gate of one run under its policies' rules on single runs. `rows` gives the run's cases anew each time. With
+    `foresee` each rule that is open says what would settle it."""
+    grounds = _run_grounds(run, policies, rows)
+    decided = [(policy, _decisions(policy, {"run": grounds.of}, foresee)) for policy in policies]
+    return ended(gate_of(decided), policies, [run])
 
 
 def decide_comparison(
+    pairs: PairedRuns,
     comparison: Comparison,
-    candidate: Run,
-    baseline: Run,
     policies: Sequence[Policy],
-    comparison_at: ComparisonAt,
     rows: Rows,
-    unstable: Mapping[str, int] | None = None,
+    unstable: Mapping[str, Collection[str]] | None = None,
+    *,
+    foresee: bool = False,
 ) -> Gate:
-    """The gate of a pair: rules on the pair, and rules on a single run for the candidate. `rows` gives the
-    candidate's cases; `comparison_at` the comparison at another confidence than the one at hand."""
-
-    def at(confidence: float) -> Comparison:
-        return comparison if confidence == comparison.confidence else comparison_at(confidence)
-
-    decided = [
-        (policy, [*decide_run_rules(candidate, policy, rows), *decide_pair_rules(at, policy, unstable)])
-        for policy in policies
-    ]
-    gate = gate_of(decided)
-    for run in (candidate, baseline):
-        bad = run_ended_badly(run)
-        if bad is not None:
-            return unfinished(bad.reason or "", f"{run.id}: {bad.detail}", gate.decisions)
-    return gate
+    """The gate of a pair: rules on the pair, and rules on a single run for the candidate. `rows` gives the candidate's
+    cases; `comparison` is that of the pairs at any confidence; `unstable` names by criterion the new failures that
+    passed when they were repeated."""
+    alone = _run_grounds(pairs.candidate, policies, rows)
+    paired = PairGrounds(pairs, comparison, unstable or {})
+    decided = []
+    for policy in policies:
+        sources = {"run": alone.of, "pair": _under(policy, paired)}
+        decided.append((policy, _decisions(policy, sources, foresee)))
+    return ended(gate_of(decided), policies, [pairs.candidate, pairs.baseline])
 
 
-def decide_pair_rules(
-    comparison_at: ComparisonAt, policy: Policy, unstable: Mapping[str, int] | None = None
-) -> list[Decision]:
-    """The policy's rules on pairs. `comparison_at` gives the comparison at a confidence; `unstable` says for each
-    criterion how many of its new failures passed when they were repeated."""
+_Source = Callable[[AnyRule], Grounds]
+
+
+def _run_grounds(run: Run, policies: Sequence[Policy], rows: Rows) -> RunGrounds:
+    rules = [rule for policy in policies for rule in policy.config.rules if rule.reads == "run"]
+    return RunGrounds(run, rows, {place_of(rule) for rule in rules})
+
+
+def _under(policy: Policy, paired: PairGrounds) -> _Source:
+    return lambda rule: paired.of(rule, policy)
+
+
+def _decisions(policy: Policy, sources: Mapping[str, _Source], foresee: bool) -> list[Decision]:
+    """The policy's rules that there is a source for, decided in the order of the file."""
+    rules = [rule for rule in policy.config.rules if rule.reads in sources]
+    grounds = [sources[rule.reads](rule) for rule in rules]
+    adjusted = _adjusted(rules, grounds)
     decisions = []
-    comparison: Comparison | None = None
-    for rule in policy.config.rules:
-        if rule.reads != "pair":
-            continue
-        comparison = comparison or comparison_at(policy.config.confidence_level)
-        metric = comparison.metric(rule.metric)
-        facts = _facts(comparison, rule.metric, metric, (unstable or {}).get(rule.metric, 0))
-        decisions.append(decide_on_pair(rule, facts))
+    for rule, ground, p in zip(rules, grounds, adjusted, strict=True):
+        decision = decide(rule, _facts(rule, ground, policy, p))
+        if foresee and decision.state is RuleState.INSUFFICIENT_EVIDENCE:
+            questions = sum(other.family == rule.family for other in rules) if rule.family else 1
+            outlook = outlook_of(rule, ground, policy.config.confidence_level, decision.reason, questions)
+            decision = replace(decision, outlook=outlook)
+        decisions.append(decision)
     return decisions
 
 
-def _facts(comparison: Comparison, criterion: str, metric: PairedMetric | None, unstable: int) -> PairedFacts:
-    if metric is None:
-        return PairedFacts(None, None, 0, 0)
-    flips = comparison.flips_of(criterion)
-    return PairedFacts(
-        difference=metric.difference,
-        interval=metric.interval,
-        paired=metric.paired,
-        missing=metric.missing,
-        new_failures=len(flips.new_failures) if flips else 0,
-        unstable=unstable,
-        identical=comparison.identical,
+def _facts(rule: AnyRule, ground: Grounds, policy: Policy, adjusted_p: float | None) -> Facts:
+    evidence = ground.evidence
+    counting = isinstance(rule, ObservedCountRule | NewFailuresRule)
+    interval = None
+    if evidence.observed and not counting:
+        interval = evidence.interval(policy.config.confidence_level)
+    return Facts(
+        observed=evidence.observed,
+        missing=evidence.missing,
+        estimate=None if counting else evidence.estimate,
+        interval=interval,
+        failures=ground.failures,
+        unstable=ground.unstable,
+        identical=ground.identical,
+        validated=ground.validated,
+        missing_limit=policy.config.missing_limit_of(rule),
+        adjusted_p=adjusted_p,
     )
 
 
-def _interval_at(run: Run, metric: Metric, confidence: float, rows: Rows) -> Interval | None:
-    if metric.interval is None or metric.interval.confidence == confidence:
-        return metric.interval
-    index = run.evaluator_index(metric.criterion)
-    assert index is not None
-    values = array("d")
-    for row in rows():
-        judgment = row.judgments[index]
-        if judgment.state is State.OBSERVED and judgment.value is not None:
-            values.append(judgment.value)
-    return interval_of(values, metric.missing, metric.kind == "rate", confidence)
+def _adjusted(rules: Sequence[AnyRule], grounds: Sequence[Grounds]) -> list[float | None]:
+    """For each rule of a family of several the adjusted p-value of its failing; rules that count are no questions to
+    correct for, since they claim nothing beyond the cases seen."""
+    members: dict[str, list[int]] = {}
+    for index, rule in enumerate(rules):
+        if rule.family is not None and not isinstance(rule, ObservedCountRule | NewFailuresRule):
+            members.setdefault(rule.family, []).append(index)
+    adjusted: list[float | None] = [None] * len(rules)
+    for family in members.values():
+        if len(family) > 1:
+            found = holm([_p_of_failing(rules[index], grounds[index]) for index in family])
+            for index, p in zip(family, found, strict=True):
+                adjusted[index] = p
+    return adjusted
+
+
+def _p_of_failing(rule: AnyRule, ground: Grounds) -> float:
+    assert not isinstance(rule, ObservedCountRule | NewFailuresRule)
+    if not ground.evidence.observed:
+        return 1.0
+    return claims_of(rule).p_of_failing(ground.evidence)

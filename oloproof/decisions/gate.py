@@ -12,6 +12,7 @@ from oloproof.errors import (
     EXIT_RULE_FAILED,
     EXIT_UNFINISHED,
 )
+from oloproof.run_records import Run
 from oloproof.settings.policy import Policy
 
 #: Which cause of a BLOCK names the exit code, most telling first.
@@ -56,6 +57,35 @@ def also(gate: Gate, more: Sequence[tuple[Policy, Decision]]) -> Gate:
         reason=None if gate.reason == "no_policy" else gate.reason,
         detail=gate.detail,
     )
+
+
+def ended(gate: Gate, policies: Sequence[Policy], runs: Sequence[Run]) -> Gate:
+    """The gate in the light of how the runs it rests on came to their ends; the first is the one that is decided.
+
+    Without an observation, or with cases that were never attempted, it blocks with exit code 5, unless every policy
+    only warns of the latter. It blocks with 3 when more cases of the first errored than a policy lets be missing,
+    since rules may read what an error leaves whole, such as retrievals.
+    """
+    naming = len(runs) > 1
+    for run in runs:
+        name = f"{run.id}: " if naming else ""
+        if not run.finished or run.attempted < run.cases:
+            detail = f"{name}{run.attempted} of {run.cases} cases were attempted"
+            lenient = policies and all(policy.config.on_partial_run == "warn" for policy in policies)
+            if not lenient or not run.attempted:
+                return unfinished("partial_run", detail, gate.decisions)
+            gate = at_least_warn(gate, "partial_run", detail)
+        elif run.metrics and not any(metric.observed for metric in run.metrics):
+            detail = f"{name}none of {run.cases} cases gave anything that could be judged"
+            return unfinished("no_observations", detail, gate.decisions)
+    run = runs[0]
+    limit = min((policy.config.max_missing_fraction for policy in policies), default=1.0)
+    if gate.state is not GateState.BLOCK and run.errored > limit * run.attempted:
+        detail = f"{run.errored} of {run.attempted} cases gave no answer"
+        return Gate(
+            GateState.BLOCK, EXIT_INSUFFICIENT_EVIDENCE, gate.decisions, "missingness_exceeds_policy", detail
+        )
+    return gate
 
 
 def unfinished(reason: str, detail: str, decisions: Sequence[Decision] = ()) -> Gate:

@@ -17,10 +17,26 @@ class RuleState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Decision:
-    """One rule decided. `found` is what it read: the estimate and interval of a metric or difference, or counts.
+class Outlook:
+    """About how many `more` cases (or pairs) would settle a rule if they go like those that were seen, and which way:
+    `settles` is PASS or FAIL. `chance` is how often the rule is settled at that size, either way, when the cases to
+    come are drawn from those seen. When no number would do it these are None, and `obstacle` says why; see
+    `oloproof.decisions.outlook`."""
 
-    `always_blocks` is set when there was nothing to decide on; then the gate blocks whatever `block_on` says.
+    settles: RuleState | None = None
+    more: int | None = None
+    chance: float | None = None
+    obstacle: str | None = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One rule decided. What it read: the estimate and interval of a metric or difference, or counts; of `observed`
+    cases, or pairs, while `missing` more gave no result.
+
+    `scope` is `all` or the slice that the rule is about. `adjusted_p` is what the p-value of its failing comes to
+    within its `family`. `always_blocks` is set when there was too little to decide on; then the gate blocks whatever
+    `block_on` says. `outlook` says what would settle a rule that is open, where that was asked.
     """
 
     rule: str
@@ -33,6 +49,12 @@ class Decision:
     interval: Interval | None = None
     counts: Mapping[str, int] | None = None
     always_blocks: bool = False
+    scope: str = "all"
+    family: str | None = None
+    adjusted_p: float | None = None
+    observed: int = 0
+    missing: int = 0
+    outlook: Outlook | None = None
 
 
 class GateState(StrEnum):

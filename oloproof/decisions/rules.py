@@ -1,174 +1,148 @@
 """The state of each rule from what was measured.
 
-Every rule reads an interval or counts, and answers PASS, FAIL or INSUFFICIENT_EVIDENCE with a reason code.
+Every rule reads an interval or counts, and answers PASS, FAIL, INSUFFICIENT_EVIDENCE or MANUAL_REVIEW with a reason
+code.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from oloproof.decisions.claims import IntervalRule, claims_of
 from oloproof.decisions.records import Decision, RuleState
-from oloproof.records import Interval, Metric
-from oloproof.settings.rules import (
-    AnyRule,
-    EquivalenceRule,
-    MaxRule,
-    MinRule,
-    NewFailuresRule,
-    NonInferiorityRule,
-    ObservedCountRule,
-    SuperiorityRule,
-)
+from oloproof.records import Interval
+from oloproof.settings.rules import AnyRule, NewFailuresRule, ObservedCountRule, SuperiorityRule
 
 PASS, FAIL, OPEN = RuleState.PASS, RuleState.FAIL, RuleState.INSUFFICIENT_EVIDENCE
+REVIEW = RuleState.MANUAL_REVIEW
+
+#: Why a rule whose interval alone would fail does not, as one of several questions.
+CORRECTED = "not_excluded_after_correction"
+
+_Verdict = tuple[RuleState, str]
 
 
 @dataclass(frozen=True)
-class PairedFacts:
-    """What a rule on a pair reads of its metric. `new_failures` counts the cases that passed in the baseline and fail
-    in the candidate, `unstable` those among them that a control did not confirm. `identical` is true when nothing
-    that could change a result differs between the two systems."""
+class Facts:
+    """What a rule reads: of a run its cases, of a pair of runs the pairs that were observed on both sides.
 
-    difference: float | None
-    interval: Interval | None
-    paired: int
+    `estimate` and `interval` are those of the metric or of its difference; they are None when nothing was observed, and
+    for rules that count. `failures` are the failures seen, or the cases that passed in the baseline and fail in the
+    candidate, `unstable` those among the latter that a control did not confirm. `identical` is true when nothing that
+    could change a result differs between the two systems. `validated` is false when the criterion is a judge's that was
+    never checked against people. `missing_limit` is the share of missing results that the policy bears; `adjusted_p`
+    what a failing rule's p-value comes to within its family, None where there is none.
+    """
+
+    observed: int
     missing: int
-    new_failures: int = 0
+    estimate: float | None = None
+    interval: Interval | None = None
+    failures: int = 0
     unstable: int = 0
     identical: bool = False
+    validated: bool = True
+    missing_limit: float = 1.0
+    adjusted_p: float | None = None
 
 
-def decide_on_run(rule: AnyRule, metric: Metric, interval: Interval | None) -> Decision:
-    """A rule on one run; `interval` is the metric's at the policy's confidence."""
-    if metric.observed == 0:
-        return _nothing_observed(rule, metric.missing)
-    if isinstance(rule, MinRule):
-        assert interval is not None
-        state, reason = _minimum(interval, rule.min)
-        return _decision(rule, state, reason, metric.estimate, interval)
-    if isinstance(rule, MaxRule):
-        assert interval is not None
-        state, reason = _maximum(interval, rule.max)
-        return _decision(rule, state, reason, metric.estimate, interval)
-    assert isinstance(rule, ObservedCountRule)
-    failures = metric.observed - round(metric.total)
-    counts = {"failures": failures, "missing": metric.missing, "observed": metric.observed}
-    if failures > rule.max_failures:
-        return _decision(rule, FAIL, "observed_failures_exceed_limit", counts=counts)
-    if failures + metric.missing > rule.max_failures:
-        return _decision(rule, OPEN, "missing_could_change_outcome", counts=counts)
-    return _decision(rule, PASS, "observed_failures_within_limit", counts=counts)
-
-
-def decide_on_pair(rule: AnyRule, facts: PairedFacts) -> Decision:
-    """A rule on a candidate paired with a baseline."""
-    if facts.paired == 0:
-        return _nothing_observed(rule, facts.missing)
-    if isinstance(rule, NewFailuresRule):
-        return _new_failures(rule, facts)
-    assert isinstance(rule, NonInferiorityRule | SuperiorityRule | EquivalenceRule)
-    assert facts.interval is not None
-    if facts.identical:
-        state = FAIL if isinstance(rule, SuperiorityRule) else PASS
-        return _decision(rule, state, "systems_identical", facts.difference, facts.interval)
-    if isinstance(rule, EquivalenceRule):
-        state, reason = _equivalent(facts.interval, rule.margin)
-    elif isinstance(rule, SuperiorityRule):
-        state, reason = (_superior if rule.direction == "min" else _superior_below)(facts.interval)
-    else:
-        decide = _non_inferior if rule.direction == "min" else _non_inferior_above
-        state, reason = decide(facts.interval, rule.margin)
-    return _decision(rule, state, reason, facts.difference, facts.interval)
-
-
-def _minimum(interval: Interval, bar: float) -> tuple[RuleState, str]:
-    if interval.lower >= bar:
-        return PASS, "lower_bound_meets_minimum"
-    if interval.upper < bar:
-        return FAIL, "upper_bound_below_minimum"
-    return OPEN, "interval_overlaps_threshold"
-
-
-def _maximum(interval: Interval, bar: float) -> tuple[RuleState, str]:
-    if interval.upper <= bar:
-        return PASS, "upper_bound_meets_maximum"
-    if interval.lower > bar:
-        return FAIL, "lower_bound_above_maximum"
-    return OPEN, "interval_overlaps_threshold"
-
-
-def _non_inferior(interval: Interval, margin: float) -> tuple[RuleState, str]:
-    if interval.lower > -margin:
-        return PASS, "lower_bound_above_margin"
-    if interval.upper < -margin:
-        return FAIL, "upper_bound_below_margin"
-    return OPEN, "interval_overlaps_margin"
-
-
-def _non_inferior_above(interval: Interval, margin: float) -> tuple[RuleState, str]:
-    """Where lower is better."""
-    if interval.upper < margin:
-        return PASS, "upper_bound_below_margin"
-    if interval.lower > margin:
-        return FAIL, "lower_bound_above_margin"
-    return OPEN, "interval_overlaps_margin"
-
-
-def _superior(interval: Interval) -> tuple[RuleState, str]:
-    if interval.lower > 0:
-        return PASS, "difference_above_zero"
-    if interval.upper <= 0:
-        return FAIL, "difference_below_zero"
-    return OPEN, "interval_overlaps_zero"
-
-
-def _superior_below(interval: Interval) -> tuple[RuleState, str]:
-    """Where lower is better."""
-    if interval.upper < 0:
-        return PASS, "difference_below_zero"
-    if interval.lower >= 0:
-        return FAIL, "difference_above_zero"
-    return OPEN, "interval_overlaps_zero"
-
-
-def _equivalent(interval: Interval, margin: float) -> tuple[RuleState, str]:
-    if -margin < interval.lower and interval.upper < margin:
-        return PASS, "interval_within_margins"
-    if interval.upper < -margin or interval.lower > margin:
-        return FAIL, "interval_outside_margins"
-    return OPEN, "interval_overlaps_margins"
-
-
-def _new_failures(rule: NewFailuresRule, facts: PairedFacts) -> Decision:
-    stable = facts.new_failures - facts.unstable
-    counts = {
-        "new_failures": stable,
-        "unstable": facts.unstable,
-        "missing": facts.missing,
-        "paired": facts.paired,
-    }
-    if stable > rule.max:
-        return _decision(rule, FAIL, "new_failures_above_limit", counts=counts)
-    if stable + facts.unstable > rule.max:
-        return _decision(rule, OPEN, "unstable_could_change_outcome", counts=counts)
-    if stable + facts.unstable + facts.missing > rule.max:
-        return _decision(rule, OPEN, "missing_could_change_outcome", counts=counts)
-    return _decision(rule, PASS, "new_failures_within_limit", counts=counts)
-
-
-def _nothing_observed(rule: AnyRule, missing: int) -> Decision:
-    return _decision(rule, OPEN, "no_observations", counts={"missing": missing}, always_blocks=True)
-
-
-def _decision(
-    rule: AnyRule,
-    state: RuleState,
-    reason: str,
-    estimate: float | None = None,
-    interval: Interval | None = None,
-    counts: dict[str, int] | None = None,
-    always_blocks: bool = False,
-) -> Decision:
-    return Decision(
-        rule.id, rule.metric, rule.kind, rule.asks(), state, reason, estimate, interval, counts, always_blocks
+def decide(rule: AnyRule, facts: Facts) -> Decision:
+    """The decision on one rule."""
+    saw_enough = facts.observed > 0 and facts.missing <= facts.missing_limit * (
+        facts.observed + facts.missing
     )
+    state, reason = _verdict(rule, facts) if saw_enough else (OPEN, _saw_too_little(facts))
+    if rule.requires_manual_review and saw_enough and state is not FAIL:
+        state, reason = REVIEW, "policy_requires_review"
+    return Decision(
+        rule=rule.id,
+        metric=rule.metric,
+        kind=rule.kind,
+        asks=rule.asks(),
+        state=state,
+        reason=reason,
+        estimate=facts.estimate,
+        interval=facts.interval,
+        counts=_counts(rule, facts),
+        always_blocks=not saw_enough,
+        scope=rule.scope,
+        family=rule.family,
+        adjusted_p=facts.adjusted_p,
+        observed=facts.observed,
+        missing=facts.missing,
+    )
+
+
+def _saw_too_little(facts: Facts) -> str:
+    return "missingness_exceeds_policy" if facts.observed else "no_observations"
+
+
+def _verdict(rule: AnyRule, facts: Facts) -> _Verdict:
+    """The verdict on what was observed."""
+    if not facts.validated:
+        return OPEN, "evaluator_not_validated"
+    if isinstance(rule, ObservedCountRule | NewFailuresRule):
+        counted = (
+            _observed_count(rule, facts)
+            if isinstance(rule, ObservedCountRule)
+            else _new_failures(rule, facts)
+        )
+        # Failures that were seen are a fact, however few cases there are.
+        return counted if counted[0] is FAIL or _supported(rule, facts) else (OPEN, "insufficient_support")
+    if facts.identical:
+        return (FAIL if isinstance(rule, SuperiorityRule) else PASS), "systems_identical"
+    if not _supported(rule, facts):
+        return OPEN, "insufficient_support"
+    return _by_interval(rule, facts)
+
+
+def _supported(rule: AnyRule, facts: Facts) -> bool:
+    """Whether there are as many cases as the rule wants; identical systems need none."""
+    return facts.identical or facts.observed >= (rule.min_support or 0)
+
+
+def _by_interval(rule: IntervalRule, facts: Facts) -> _Verdict:
+    assert facts.interval is not None
+    claims = claims_of(rule)
+    if all(claim.holds(facts.interval) for claim in claims.passing):
+        return PASS, claims.passes
+    if not any(claim.holds(facts.interval) for claim in claims.failing):
+        return OPEN, claims.overlaps
+    if facts.adjusted_p is not None and facts.adjusted_p > 1.0 - facts.interval.confidence:
+        return OPEN, CORRECTED
+    return FAIL, claims.fails
+
+
+def _observed_count(rule: ObservedCountRule, facts: Facts) -> _Verdict:
+    if facts.failures > rule.max_failures:
+        return FAIL, "observed_failures_exceed_limit"
+    if facts.failures + facts.missing > rule.max_failures:
+        return OPEN, "missing_could_change_outcome"
+    return PASS, "observed_failures_within_limit"
+
+
+def _new_failures(rule: NewFailuresRule, facts: Facts) -> _Verdict:
+    if facts.failures - facts.unstable > rule.max:
+        return FAIL, "new_failures_above_limit"
+    if facts.failures > rule.max:
+        return OPEN, "unstable_could_change_outcome"
+    if facts.failures + facts.missing > rule.max:
+        return OPEN, "missing_could_change_outcome"
+    return PASS, "new_failures_within_limit"
+
+
+def _counts(rule: AnyRule, facts: Facts) -> Mapping[str, int] | None:
+    """What a counting rule counted; of any other rule, when it saw nothing, what is missing."""
+    if not facts.observed:
+        return {"missing": facts.missing}
+    if isinstance(rule, NewFailuresRule):
+        return {
+            "new_failures": facts.failures - facts.unstable,
+            "unstable": facts.unstable,
+            "missing": facts.missing,
+            "paired": facts.observed,
+        }
+    if isinstance(rule, ObservedCountRule):
+        return {"failures": facts.failures, "missing": facts.missing, "observed": facts.observed}
+    return None

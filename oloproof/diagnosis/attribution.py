@@ -103,9 +103,9 @@ class StageSwap:
         return dict(sorted(found.items(), key=lambda entry: [order.index(factor) for factor in entry[0]]))
 
     @property
-    def unstable(self) -> int:
-        """How many cases do not hold when they are repeated."""
-        return sum(case.verdict is Verdict.UNSTABLE for case in self.cases)
+    def unstable(self) -> tuple[str, ...]:
+        """The cases that do not hold when they are repeated."""
+        return tuple(case.case_id for case in self.cases if case.verdict is Verdict.UNSTABLE)
 
 
 def attribution(case_id: str, swaps: tuple[Swap, ...]) -> AttributedCase:

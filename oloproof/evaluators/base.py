@@ -44,6 +44,9 @@ class Evaluator(BaseModel):
     #: Whether judging is a call of the user's code in the worker.
     asks_worker: ClassVar[bool] = False
 
+    #: False of one whose judgments have to be checked against people's first, and were not: no rule may rest on it.
+    validated: ClassVar[bool] = True
+
     type: str
     criterion: CriterionName | None = None
 

@@ -12,6 +12,7 @@ GATE_REASONS = {
     "no_policy": "no policy: nothing gates",
     "partial_run": "the run is not complete",
     "no_observations": "nothing was observed",
+    "missingness_exceeds_policy": "too many cases errored",
     "baseline_absent": "the base has no such configuration",
     "baseline_failed": "the base could not be measured",
 }
@@ -23,7 +24,7 @@ def decision_lines(decisions: Sequence[Decision]) -> list[str]:
         return []
     return [
         "Decisions",
-        *(f"  {plain(d.rule)}  {d.metric}  {d.asks}  {d.state.value}  {d.reason}" for d in decisions),
+        *(f"  {plain(d.rule)}  {_about(d)}  {d.asks}  {d.state.value}  {d.reason}" for d in decisions),
     ]
 
 
@@ -35,3 +36,8 @@ def gate_line(gate: Gate) -> str:
         if gate.detail:
             line += f" ({plain(gate.detail)})"
     return line
+
+
+def _about(decision: Decision) -> str:
+    """The metric, and the slice of the cases where the rule is not about all of them."""
+    return decision.metric if decision.scope == "all" else f"{decision.metric}  {plain(decision.scope)}"

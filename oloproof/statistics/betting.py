@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from oloproof.records import Interval
-from oloproof.statistics.roots import DEEPEST, Excess, alpha_of, root, total_cases
+from oloproof.statistics.roots import DEEPEST, Excess, alpha_of, check_cases, root
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,15 +85,21 @@ class _Shares(NamedTuple):
 
     values: FloatArray
     shortfalls: FloatArray
-    counts: NDArray[np.int64]
-    missing: int
+    counts: NDArray[np.int64] | FloatArray
+    missing: float
 
     @property
     def mirrored(self) -> _Shares:
         return _Shares(self.shortfalls[::-1], self.values[::-1], self.counts[::-1], self.missing)
 
 
-def _shares_of(values: Sequence[float] | FloatArray, missing: int, lower: float, upper: float) -> _Shares:
+def _shares_of(
+    values: Sequence[float] | FloatArray,
+    missing: float,
+    lower: float,
+    upper: float,
+    counts: FloatArray | None = None,
+) -> _Shares:
     import numpy as np
 
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
@@ -101,12 +107,16 @@ def _shares_of(values: Sequence[float] | FloatArray, missing: int, lower: float,
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1:
         raise ValueError(f"values must be one-dimensional, got shape {numbers.shape}")
-    total_cases(numbers.size, missing)
-    distinct, counts = np.unique(numbers, return_counts=True)
+    check_cases(numbers.size, missing)
+    distinct, weights = (
+        np.unique(numbers, return_counts=True)
+        if counts is None
+        else (numbers[counts > 0], counts[counts > 0])
+    )
     if distinct.size and not (distinct[0] >= lower and distinct[-1] <= upper):  # NaN sorts last, fails too
         raise ValueError(f"values must lie in [{lower}, {upper}], got {distinct[0]} to {distinct[-1]}")
     span = upper - lower
-    return _Shares((distinct - lower) / span, (upper - distinct) / span, counts, missing)
+    return _Shares((distinct - lower) / span, (upper - distinct) / span, weights, missing)
 
 
 def _betting(
@@ -126,18 +136,31 @@ def _betting(
 
 
 def betting_p_above(
-    values: Sequence[float] | FloatArray, missing: int, bound: float, lower: float = 0.0, upper: float = 1.0
+    values: Sequence[float] | FloatArray,
+    missing: float,
+    bound: float,
+    lower: float = 0.0,
+    upper: float = 1.0,
+    counts: FloatArray | None = None,
 ) -> float:
     """The smallest alpha at which the whole betting interval lies above `bound`; 1.0 when none does. Arguments and
-    errors are those of `bounded_mean_betting`."""
-    return _p_above(_shares_of(values, missing, lower, upper), (bound - lower) / (upper - lower))
+    errors are those of `bounded_mean_betting`; with `counts`, which need not be whole, `values` are distinct and
+    ascending, and each counts that often."""
+    return _p_above(_shares_of(values, missing, lower, upper, counts), (bound - lower) / (upper - lower))
 
 
 def betting_p_below(
-    values: Sequence[float] | FloatArray, missing: int, bound: float, lower: float = 0.0, upper: float = 1.0
+    values: Sequence[float] | FloatArray,
+    missing: float,
+    bound: float,
+    lower: float = 0.0,
+    upper: float = 1.0,
+    counts: FloatArray | None = None,
 ) -> float:
-    """The smallest alpha at which the whole betting interval lies below `bound`; 1.0 when none does."""
-    return _p_above(_shares_of(values, missing, lower, upper).mirrored, (upper - bound) / (upper - lower))
+    """The smallest alpha at which the whole betting interval lies below `bound`; 1.0 when none does. See
+    `betting_p_above`."""
+    shares = _shares_of(values, missing, lower, upper, counts).mirrored
+    return _p_above(shares, (upper - bound) / (upper - lower))
 
 
 def _p_above(shares: _Shares, bound: float) -> float:

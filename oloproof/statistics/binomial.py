@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from oloproof.records import Interval
-from oloproof.statistics.roots import DEEPEST, Excess, alpha_of, root, total_cases
+from oloproof.statistics.roots import DEEPEST, Excess, alpha_of, check_cases, root
 
 #: When the falling terms of a sum are this small relative to it, the rest no longer matters.
 _NEGLIGIBLE_TERM = 2.0**-54
@@ -26,16 +26,18 @@ def clopper_pearson(passed: int, observed: int, missing: int = 0, confidence: fl
     """
     if not 0 <= passed <= observed:
         raise ValueError(f"passed must be between 0 and observed, got {passed} of {observed}")
-    total = total_cases(observed, missing)
+    check_cases(observed, missing)
+    total = observed + missing
     tail = alpha_of(confidence) / 2
-    lower = _clopper_pearson_lower(passed, total, tail)
-    upper = 1.0 - _clopper_pearson_lower(observed - passed, total, tail)
+    lower = lower_end(passed, total, tail)
+    upper = 1.0 - lower_end(observed - passed, total, tail)
     return Interval(lower, upper, confidence, "clopper_pearson")
 
 
 def clopper_pearson_p_above(passed: int, observed: int, missing: int, bound: float) -> float:
     """The smallest alpha at which the whole interval lies above `bound`; 1.0 when none does."""
-    total = total_cases(observed, missing)
+    check_cases(observed, missing)
+    total = observed + missing
     if passed <= bound * total:
         return 1.0
     if bound <= 0.0:
@@ -49,8 +51,8 @@ def clopper_pearson_p_below(passed: int, observed: int, missing: int, bound: flo
     return clopper_pearson_p_above(observed - passed, observed, missing, 1.0 - bound)
 
 
-def _clopper_pearson_lower(passed: int, total: int, tail: float) -> float:
-    """The rate at which `passed` or more of `total` has probability `tail`; 0 when none passed."""
+def lower_end(passed: int, total: int, tail: float) -> float:
+    """The rate at which `passed` or more of `total` has probability `tail`, at most 1/2; 0 when none passed."""
     if passed == 0:
         return 0.0
     if passed == total:

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from oloproof.records import Interval
-from oloproof.statistics.binomial import clopper_pearson
+from oloproof.statistics.binomial import clopper_pearson, lower_end
 from oloproof.statistics.roots import alpha_of
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ MOST_PAIRS = 150
 #: 1 - _LEAST_ALPHA of confidence on the closed form is used.
 GAMMA = 1e-4
 _LEAST_ALPHA = 10 * GAMMA
-#: A confidence of 1 less this is still below 1.
-_LEAST_CLOSED_ALPHA = 1e-13
+#: What a p-value of the closed form is reported as when it is smaller.
+_LEAST_CLOSED_P = 1e-100
 #: In how many places the nuisance parameter is looked at first, and then about the worst of them.
 _NODES, _FINER_NODES = 33, 9
 #: Statistics that differ by less are equal: including too much only widens.
@@ -113,9 +113,9 @@ def _upper(counts: PairCounts, alpha: float) -> float:
 
 def _closed_upper(counts: PairCounts, alpha: float) -> float:
     """The exact upper end of P(better) less the exact lower end of P(worse), each with a tail of alpha/4."""
-    confidence = 1 - alpha / 2
-    most = clopper_pearson(counts.better, counts.total, 0, confidence).upper
-    return min(1.0, most - clopper_pearson(counts.worse, counts.total, 0, confidence).lower)
+    better, worse, total = counts
+    most = 1.0 - lower_end(total - better, total, alpha / 4)
+    return min(1.0, most - lower_end(worse, total, alpha / 4))
 
 
 def _p_below(counts: PairCounts, bound: float) -> float:
@@ -129,10 +129,10 @@ def _p_below(counts: PairCounts, bound: float) -> float:
 
 def _closed_p_below(counts: PairCounts, bound: float) -> float:
     """By bisection of the logarithm of alpha."""
-    low, high = math.log(_LEAST_CLOSED_ALPHA), 0.0
-    if _closed_upper(counts, math.exp(low)) < bound:
-        return math.exp(low)
-    while high - low > 1e-9:
+    low, high = math.log(_LEAST_CLOSED_P), 0.0
+    if _closed_upper(counts, _LEAST_CLOSED_P) < bound:
+        return _LEAST_CLOSED_P
+    while high - low > _P_PRECISION:
         middle = (low + high) / 2
         if _closed_upper(counts, math.exp(middle)) < bound:
             high = middle

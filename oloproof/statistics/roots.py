@@ -51,10 +51,9 @@ def alpha_of(confidence: float) -> float:
     return 1.0 - confidence
 
 
-def total_cases(observed: int, missing: int) -> int:
-    """How many cases an interval is of. Raises ValueError when there is none."""
+def check_cases(observed: int, missing: float) -> None:
+    """Raises ValueError when there is no case that an interval could be of."""
     if missing < 0:
         raise ValueError(f"missing must not be negative, got {missing}")
     if observed + missing == 0:
         raise ValueError("an interval needs at least one case, observed or missing")
-    return observed + missing

@@ -1,16 +1,18 @@
-"""Rules and gate: every state and reason code of the four kinds of rules, and the exit code they come to."""
+"""Rules and gate: every state and reason code of every kind of rule, and the exit code they come to."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from oloproof.decisions.deciding import check_policies, decide_run_rules
+from oloproof.decisions.deciding import check_policies, decide_run
+from oloproof.decisions.families import holm
 from oloproof.decisions.gate import at_least_warn, gate_of, unfinished
 from oloproof.decisions.records import Decision, Gate, GateState, RuleState
-from oloproof.decisions.rules import PairedFacts, decide_on_pair, decide_on_run
+from oloproof.decisions.rules import Facts, decide
 from oloproof.errors import ConfigurationError
 from oloproof.identity.fingerprint import Fingerprints
 from oloproof.identity.system import System
@@ -18,7 +20,15 @@ from oloproof.records import FAILED, PASSED, Interval, Judgment, Metric, missing
 from oloproof.report.decisions_text import decision_lines, gate_line
 from oloproof.run_records import CacheCounts, CaseRow, EvaluatorRecord, Run, Tally
 from oloproof.settings.policy import Policy, PolicyConfig
-from oloproof.settings.rules import MinRule, NewFailuresRule, NonInferiorityRule, ObservedCountRule
+from oloproof.settings.rules import (
+    EquivalenceRule,
+    MaxRule,
+    MinRule,
+    NewFailuresRule,
+    NonInferiorityRule,
+    ObservedCountRule,
+    SuperiorityRule,
+)
 from oloproof.settings.yamlfile import SourceLines
 from oloproof.statistics.binomial import clopper_pearson
 
@@ -30,63 +40,138 @@ def interval(lower: float, upper: float) -> Interval:
     return Interval(lower, upper, 0.95, "clopper_pearson")
 
 
-def metric(passed: int, observed: int, missing: int = 0) -> Metric:
-    estimate = passed / observed if observed else None
-    return Metric("correct", "rate", float(passed), observed, missing, {}, estimate, interval(0.1, 0.9))
+def facts(lower: float = -0.1, upper: float = 0.1, **changes: Any) -> Facts:
+    values: dict[str, Any] = {
+        "observed": 13,
+        "missing": 0,
+        "estimate": 0.0,
+        "interval": interval(lower, upper),
+    }
+    return Facts(**values | changes)
 
 
-def minimum(bar: float) -> MinRule:
-    return MinRule(id="floor", metric="correct", kind="min", min=bar)
+def rule(kind: type[Any], **settings: Any) -> Any:
+    name = {MinRule: "min", MaxRule: "max", ObservedCountRule: "observed_count"}.get(kind) or {
+        NonInferiorityRule: "non_inferiority",
+        SuperiorityRule: "superiority",
+        EquivalenceRule: "equivalence",
+        NewFailuresRule: "new_failures",
+    }[kind]
+    return kind(id="it", metric="correct", kind=name, **settings)
 
 
-def observed_count(limit: int) -> ObservedCountRule:
-    return ObservedCountRule(id="none-wrong", metric="correct", kind="observed_count", max_failures=limit)
+def minimum(bar: float, **more: Any) -> MinRule:
+    return MinRule(id="floor", metric="correct", kind="min", min=bar, **more)
 
 
-def non_inferiority(margin: float) -> NonInferiorityRule:
-    return NonInferiorityRule(id="no-worse", metric="correct", kind="non_inferiority", margin=margin)
+def observed_count(limit: int, **more: Any) -> ObservedCountRule:
+    return ObservedCountRule(
+        id="none-wrong", metric="correct", kind="observed_count", max_failures=limit, **more
+    )
 
 
-def new_failures(limit: int) -> NewFailuresRule:
-    return NewFailuresRule(id="none-new", metric="correct", kind="new_failures", max=limit)
+def non_inferiority(margin: float, **more: Any) -> NonInferiorityRule:
+    return NonInferiorityRule(id="no-worse", metric="correct", kind="non_inferiority", margin=margin, **more)
+
+
+def new_failures(limit: int, **more: Any) -> NewFailuresRule:
+    return NewFailuresRule(id="none-new", metric="correct", kind="new_failures", max=limit, **more)
 
 
 def outcome(decision: Decision) -> tuple[RuleState, str]:
     return decision.state, decision.reason
 
 
-# ------------------------------------------------------------------------------------------------------ min
+# ---------------------------------------------------------------------------------- rules on an interval
+
+#: By rule, the state and reason at each interval; ends that touch a bound are the cases to look at.
+INTERVALS: list[tuple[Any, list[tuple[float, float, RuleState, str]]]] = [
+    (
+        minimum(0.6),
+        [
+            (0.7, 0.9, PASS, "lower_bound_meets_minimum"),
+            (0.6, 0.9, PASS, "lower_bound_meets_minimum"),  # at the bar is enough
+            (0.5999, 0.9, OPEN, "interval_overlaps_threshold"),
+            (0.2, 0.6, OPEN, "interval_overlaps_threshold"),
+            (0.2, 0.5999, FAIL, "upper_bound_below_minimum"),
+            (0.0, 1.0, OPEN, "interval_overlaps_threshold"),
+        ],
+    ),
+    (
+        rule(MaxRule, max=0.3),
+        [
+            (0.0, 0.3, PASS, "upper_bound_meets_maximum"),
+            (0.1, 0.3001, OPEN, "interval_overlaps_threshold"),
+            (0.3, 0.5, OPEN, "interval_overlaps_threshold"),
+            (0.3001, 0.5, FAIL, "lower_bound_above_maximum"),
+        ],
+    ),
+    (
+        non_inferiority(0.05),
+        [
+            (-0.04, 0.2, PASS, "lower_bound_above_margin"),
+            (-0.05, 0.2, OPEN, "interval_overlaps_margin"),  # exactly the margin is not better than it
+            (-0.06, 0.2, OPEN, "interval_overlaps_margin"),
+            (-0.5, -0.05, OPEN, "interval_overlaps_margin"),
+            (-0.5, -0.06, FAIL, "upper_bound_below_margin"),
+            (0.1, 0.3, PASS, "lower_bound_above_margin"),
+        ],
+    ),
+    (
+        non_inferiority(0.05, direction="max"),
+        [
+            (-0.2, 0.04, PASS, "upper_bound_below_margin"),
+            (-0.2, 0.05, OPEN, "interval_overlaps_margin"),
+            (0.05, 0.5, OPEN, "interval_overlaps_margin"),
+            (0.06, 0.5, FAIL, "lower_bound_above_margin"),
+        ],
+    ),
+    (
+        rule(SuperiorityRule),
+        [
+            (0.01, 0.2, PASS, "difference_above_zero"),
+            (0.0, 0.2, OPEN, "interval_overlaps_zero"),
+            (-0.2, 0.01, OPEN, "interval_overlaps_zero"),
+            (-0.2, 0.0, FAIL, "difference_below_zero"),
+        ],
+    ),
+    (
+        rule(SuperiorityRule, direction="max"),
+        [
+            (-0.2, -0.01, PASS, "difference_below_zero"),
+            (-0.2, 0.0, OPEN, "interval_overlaps_zero"),
+            (0.0, 0.2, FAIL, "difference_above_zero"),
+        ],
+    ),
+    (
+        rule(EquivalenceRule, margin=0.1),
+        [
+            (-0.09, 0.09, PASS, "interval_within_margins"),
+            (-0.1, 0.09, OPEN, "interval_overlaps_margins"),
+            (-0.09, 0.1, OPEN, "interval_overlaps_margins"),
+            (-0.3, -0.1, OPEN, "interval_overlaps_margins"),
+            (-0.3, -0.11, FAIL, "interval_outside_margins"),
+            (0.11, 0.3, FAIL, "interval_outside_margins"),
+            (-0.3, 0.3, OPEN, "interval_overlaps_margins"),
+        ],
+    ),
+]
 
 
 @pytest.mark.parametrize(
-    ("lower", "upper", "state", "reason"),
-    [
-        (0.7, 0.9, PASS, "lower_bound_meets_minimum"),
-        (0.6, 0.9, PASS, "lower_bound_meets_minimum"),  # at the bar is enough
-        (0.5999, 0.9, OPEN, "interval_overlaps_threshold"),
-        (0.2, 0.6, OPEN, "interval_overlaps_threshold"),
-        (0.2, 0.5999, FAIL, "upper_bound_below_minimum"),
-        (0.0, 1.0, OPEN, "interval_overlaps_threshold"),
-    ],
+    ("asked", "lower", "upper", "state", "reason"),
+    [(asked, *row) for asked, rows in INTERVALS for row in rows],
 )
-def test_a_minimum_is_decided_by_the_interval_and_never_by_the_estimate(
-    lower: float, upper: float, state: RuleState, reason: str
+def test_a_rule_is_decided_by_its_interval_and_never_by_the_estimate(
+    asked: Any, lower: float, upper: float, state: RuleState, reason: str
 ) -> None:
-    decision = decide_on_run(minimum(0.6), metric(13, 13), interval(lower, upper))
-    assert outcome(decision) == (state, reason)
-    assert decision.interval == interval(lower, upper)
-    assert decision.estimate == 1.0
+    for estimate in (-1.0, 1.0):
+        decision = decide(asked, facts(lower, upper, estimate=estimate))
+        assert outcome(decision) == (state, reason)
+        assert (decision.interval, decision.estimate) == (interval(lower, upper), estimate)
 
 
-@pytest.mark.parametrize("rule", [minimum(0.0), observed_count(1000)])
-def test_a_rule_on_a_metric_that_observed_nothing_always_blocks(rule: Any) -> None:
-    decision = decide_on_run(rule, metric(0, 0, missing=3), None)
-    assert outcome(decision) == (OPEN, "no_observations")
-    assert decision.always_blocks
-    assert decision.counts == {"missing": 3}
-
-
-# ------------------------------------------------------------------------------------------- observed_count
+# ------------------------------------------------------------------------------------- rules that count
 
 
 @pytest.mark.parametrize(
@@ -104,55 +189,9 @@ def test_a_rule_on_a_metric_that_observed_nothing_always_blocks(rule: Any) -> No
 def test_observed_failures_are_counted_and_missing_ones_could_be_failures(
     failures: int, missing: int, state: RuleState, reason: str
 ) -> None:
-    decision = decide_on_run(observed_count(2), metric(10 - failures, 10, missing), interval(0, 1))
+    decision = decide(observed_count(2), Facts(10, missing, failures=failures))
     assert outcome(decision) == (state, reason)
     assert decision.counts == {"failures": failures, "missing": missing, "observed": 10}
-
-
-# ------------------------------------------------------------------------------------------ non_inferiority
-
-
-def facts(lower: float = -0.1, upper: float = 0.1, **changes: Any) -> PairedFacts:
-    values: dict[str, Any] = {
-        "difference": 0.0,
-        "interval": interval(lower, upper),
-        "paired": 13,
-        "missing": 0,
-    }
-    return PairedFacts(**values | changes)
-
-
-@pytest.mark.parametrize(
-    ("lower", "upper", "state", "reason"),
-    [
-        (-0.04, 0.2, PASS, "lower_bound_above_margin"),
-        (-0.05, 0.2, OPEN, "interval_overlaps_margin"),  # exactly the margin is not better than it
-        (-0.06, 0.2, OPEN, "interval_overlaps_margin"),
-        (-0.5, -0.05, OPEN, "interval_overlaps_margin"),
-        (-0.5, -0.06, FAIL, "upper_bound_below_margin"),
-        (0.1, 0.3, PASS, "lower_bound_above_margin"),
-    ],
-)
-def test_non_inferiority_is_decided_by_the_interval_against_the_margin(
-    lower: float, upper: float, state: RuleState, reason: str
-) -> None:
-    assert outcome(decide_on_pair(non_inferiority(0.05), facts(lower, upper))) == (state, reason)
-
-
-def test_identical_systems_are_not_inferior_and_the_interval_is_told_all_the_same() -> None:
-    decision = decide_on_pair(non_inferiority(0.05), facts(-0.34, 0.34, identical=True))
-    assert outcome(decision) == (PASS, "systems_identical")
-    assert decision.interval == interval(-0.34, 0.34)
-
-
-@pytest.mark.parametrize("rule", [non_inferiority(0.05), new_failures(0)])
-def test_a_rule_on_no_pairs_always_blocks_even_between_identical_systems(rule: Any) -> None:
-    decision = decide_on_pair(rule, PairedFacts(None, None, 0, 4, identical=True))
-    assert outcome(decision) == (OPEN, "no_observations")
-    assert decision.always_blocks
-
-
-# --------------------------------------------------------------------------------------------- new_failures
 
 
 @pytest.mark.parametrize(
@@ -175,7 +214,7 @@ def test_a_rule_on_no_pairs_always_blocks_even_between_identical_systems(rule: A
 def test_new_failures_count_when_stable_and_the_others_only_leave_it_open(
     found: int, unstable: int, missing: int, state: RuleState, reason: str
 ) -> None:
-    decision = decide_on_pair(new_failures(2), facts(new_failures=found, unstable=unstable, missing=missing))
+    decision = decide(new_failures(2), Facts(13, missing, failures=found, unstable=unstable))
     assert outcome(decision) == (state, reason)
     assert decision.counts == {
         "new_failures": found - unstable,
@@ -183,6 +222,102 @@ def test_new_failures_count_when_stable_and_the_others_only_leave_it_open(
         "missing": missing,
         "paired": 13,
     }
+
+
+# ------------------------------------------------------------------------------- what comes before the rule
+
+#: One rule of each kind that everything measured lets pass.
+EASY = [
+    minimum(0.0),
+    rule(MaxRule, max=1.0),
+    observed_count(1000),
+    non_inferiority(0.5),
+    rule(EquivalenceRule, margin=0.5),
+    new_failures(1000),
+]
+
+
+@pytest.mark.parametrize("asked", [*EASY, rule(SuperiorityRule)])
+def test_a_rule_that_observed_nothing_always_blocks_even_between_identical_systems(asked: Any) -> None:
+    decision = decide(asked, Facts(0, 3, identical=True))
+    assert outcome(decision) == (OPEN, "no_observations")
+    assert decision.always_blocks
+    assert decision.counts == {"missing": 3}
+
+
+@pytest.mark.parametrize("asked", EASY)
+def test_too_many_missing_results_always_block(asked: Any) -> None:
+    decision = decide(asked, facts(0.1, 0.3, missing=4, missing_limit=0.2))
+    assert outcome(decision) == (OPEN, "missingness_exceeds_policy")
+    assert (decision.always_blocks, decision.missing, decision.observed) == (True, 4, 13)
+    at_the_limit = decide(asked, facts(0.1, 0.3, missing=4, missing_limit=4 / 17))
+    assert (at_the_limit.state, at_the_limit.always_blocks) == (PASS, False)
+
+
+@pytest.mark.parametrize("asked", EASY)
+def test_a_rule_on_a_judge_that_was_never_validated_is_open(asked: Any) -> None:
+    decision = decide(asked, facts(validated=False, identical=True))
+    assert outcome(decision) == (OPEN, "evaluator_not_validated")
+    assert not decision.always_blocks
+
+
+@pytest.mark.parametrize("asked", EASY)
+def test_too_few_cases_leave_a_rule_open(asked: Any) -> None:
+    wanting = asked.model_copy(update={"min_support": 14})
+    assert outcome(decide(wanting, facts())) == (OPEN, "insufficient_support")
+    assert decide(asked.model_copy(update={"min_support": 13}), facts(0.1, 0.3)).state is PASS
+
+
+def test_failures_that_were_seen_are_a_fact_however_few_cases_there_are() -> None:
+    few = Facts(5, 0, failures=2)
+    assert outcome(decide(observed_count(1, min_support=9), few)) == (FAIL, "observed_failures_exceed_limit")
+    assert outcome(decide(new_failures(1, min_support=9), few)) == (FAIL, "new_failures_above_limit")
+
+
+@pytest.mark.parametrize("asked", [*EASY, rule(SuperiorityRule)])
+def test_where_a_person_is_required_only_a_failure_is_decided_without_one(asked: Any) -> None:
+    asked = asked.model_copy(update={"requires_manual_review": True, "min_support": 20})
+    assert outcome(decide(asked, facts())) == (REVIEW, "policy_requires_review")
+    assert decide(asked, Facts(0, 2)).state is OPEN  # nobody can review what is not there
+    strict = rule(SuperiorityRule, requires_manual_review=True)
+    assert decide(strict, facts(-0.2, -0.1)).state is FAIL
+    assert outcome(decide(strict, facts(0.1, 0.2))) == (REVIEW, "policy_requires_review")
+
+
+@pytest.mark.parametrize(
+    ("asked", "state"),
+    [
+        (non_inferiority(0.05, min_support=99), PASS),
+        (rule(EquivalenceRule, margin=0.05), PASS),
+        (rule(SuperiorityRule), FAIL),
+    ],
+)
+def test_identical_systems_decide_and_the_interval_is_told_all_the_same(asked: Any, state: RuleState) -> None:
+    decision = decide(asked, facts(-0.34, 0.34, identical=True))
+    assert outcome(decision) == (state, "systems_identical")
+    assert decision.interval == interval(-0.34, 0.34)
+
+
+def test_between_identical_systems_too_few_pairs_block_no_count() -> None:
+    decision = decide(new_failures(0, min_support=99), Facts(13, 0, identical=True))
+    assert outcome(decision) == (PASS, "new_failures_within_limit")
+
+
+# ------------------------------------------------------------------------------------------------ families
+
+
+def test_holm_multiplies_the_smallest_most_and_never_turns_the_order_around() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.6]) == [1.0, 1.0]
+    assert holm([0.02]) == [0.02]
+    assert holm([]) == []
+
+
+def test_a_failing_rule_of_a_family_needs_its_corrected_p_value_and_a_passing_one_does_not() -> None:
+    broken = facts(-0.5, -0.06, adjusted_p=0.051)
+    assert outcome(decide(non_inferiority(0.05), broken)) == (OPEN, "not_excluded_after_correction")
+    assert decide(non_inferiority(0.05), facts(-0.5, -0.06, adjusted_p=0.049)).state is FAIL
+    assert decide(non_inferiority(0.05), facts(-0.04, 0.1, adjusted_p=1.0)).state is PASS
 
 
 # ----------------------------------------------------------------------------------------------------- gate
@@ -272,7 +407,7 @@ def test_an_absent_base_makes_an_allow_a_warning_and_leaves_a_block_alone() -> N
 
 
 def test_decisions_are_printed_as_the_transcript_has_them() -> None:
-    found = gate_of([(policy(), [decide_on_pair(non_inferiority(0.05), facts(-0.34, 0.34))])])
+    found = gate_of([(policy(), [decide(non_inferiority(0.05), facts(-0.34, 0.34))])])
     assert decision_lines(found.decisions) == [
         "Decisions",
         "  no-worse  correct  non-inferiority, margin 5.0 points  INSUFFICIENT_EVIDENCE  interval_overlaps_margin",
@@ -332,18 +467,33 @@ def make_run(*judgments: Judgment) -> tuple[Run, list[CaseRow]]:
     return run, rows
 
 
+def decided(run: Run, rows: list[CaseRow], *policies: Policy) -> list[Decision]:
+    return list(decide_run(run, policies, lambda: rows).decisions)
+
+
 def test_a_policy_of_another_confidence_gets_intervals_of_its_own() -> None:
     run, rows = make_run(*[PASSED] * 12, FAILED, missing("timeout"))
-    (decision,) = decide_run_rules(run, policy(minimum(0.6), confidence_level=0.8), lambda: rows)
+    (decision,) = decided(run, rows, policy(minimum(0.6), confidence_level=0.8))
     assert decision.interval == clopper_pearson(12, 13, 1, 0.8)
-    (usual,) = decide_run_rules(run, policy(minimum(0.6)), lambda: rows)
+    (usual,) = decided(run, rows, policy(minimum(0.6)))
     assert usual.interval == clopper_pearson(12, 13, 1, 0.95)
 
 
 def test_rules_on_pairs_are_left_to_a_comparison() -> None:
     run, rows = make_run(PASSED)
     mixed = policy(new_failures(0), observed_count(0))
-    assert [decision.rule for decision in decide_run_rules(run, mixed, lambda: rows)] == ["none-wrong"]
+    assert [decision.rule for decision in decided(run, rows, mixed)] == ["none-wrong"]
+
+
+def test_cases_that_were_never_attempted_are_missing() -> None:
+    run, rows = make_run(*[PASSED] * 3, FAILED)
+    partial = replace(run, cases=6, finished=False, metrics=())
+    lenient = policy(minimum(0.6), on_partial_run="warn")
+    gate = decide_run(partial, [lenient], lambda: rows)
+    assert gate.decisions[0].interval == clopper_pearson(3, 4, 2, 0.95)
+    assert (gate.exit_code, gate.reason) == (3, "partial_run")
+    assert decide_run(partial, [policy(minimum(0.6))], lambda: rows).exit_code == 5
+    assert decide_run(partial, [lenient, policy(minimum(0.0))], lambda: rows).exit_code == 5
 
 
 def test_a_policy_in_which_no_rule_applies_is_refused() -> None:
