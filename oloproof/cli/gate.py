@@ -8,7 +8,7 @@ from oloproof.cli.output import emit, emit_record
 from oloproof.cli.stored import existing_store
 from oloproof.decisions.deciding import check_policies, decide_run
 from oloproof.jsonform import to_json
-from oloproof.report.decisions_text import decision_lines, gate_line
+from oloproof.report.decisions_text import decision_lines, gate_line, no_policy_text
 from oloproof.workplace import RELEASE_POLICY, load_policies
 
 
@@ -21,5 +21,9 @@ def command(given: argparse.Namespace) -> int:
     if given.json:
         emit_record({"run": run.id, "gate": to_json(gate)})
     else:
-        emit("\n".join([f"Run {run.id}", *decision_lines(gate.decisions), gate_line(gate)]))
+        emit(
+            "\n".join(
+                [f"Run {run.id}{no_policy_text(gate)}", *decision_lines(gate.decisions), gate_line(gate)]
+            )
+        )
     return gate.exit_code

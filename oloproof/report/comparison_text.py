@@ -8,7 +8,7 @@ from oloproof.comparison import Comparison, PairedMetric
 from oloproof.decisions.records import Gate
 from oloproof.diagnosis.attribution import StageSwap
 from oloproof.pairing import EvaluatorChange
-from oloproof.report.decisions_text import decision_lines, gate_line
+from oloproof.report.decisions_text import decision_lines, gate_line, no_policy_text
 from oloproof.report.run_text import excluded_text
 from oloproof.report.swap_text import swap_lines
 from oloproof.report.terminal import plain
@@ -36,7 +36,7 @@ def comparison_text(
     when none were asked for."""
     c = comparison
     pairs = "1 paired case" if c.paired_cases == 1 else f"{c.paired_cases} paired cases"
-    lines = [f"Comparison {identity} of {c.candidate} against {c.baseline} · {pairs}"]
+    lines = [f"Comparison {identity} of {c.candidate} against {c.baseline} · {pairs}{no_policy_text(gate)}"]
     lines += [f"{metric.criterion}: {difference_text(metric)}" for metric in c.metrics]
     lines += _slice_lines(c, max_slices)
     lines += _flip_lines(c)

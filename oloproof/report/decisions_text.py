@@ -28,6 +28,11 @@ def decision_lines(decisions: Sequence[Decision]) -> list[str]:
     ]
 
 
+def no_policy_text(gate: Gate) -> str:
+    """What a heading ends in when nothing gates."""
+    return f" · {GATE_REASONS['no_policy']}" if gate.reason == "no_policy" else ""
+
+
 def gate_line(gate: Gate) -> str:
     """`Gate: BLOCK (exit 3)`, and why when it was not a rule that decided."""
     line = f"Gate: {gate.state.value} (exit {gate.exit_code})"

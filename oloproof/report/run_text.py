@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from oloproof.decisions.records import Gate
 from oloproof.records import Metric, State
-from oloproof.report.decisions_text import decision_lines, gate_line
+from oloproof.report.decisions_text import decision_lines, gate_line, no_policy_text
 from oloproof.report.tables import grid
 from oloproof.report.terminal import plain
 from oloproof.report.unstable_text import unstable_lines
@@ -34,7 +34,8 @@ def run_text(
 ) -> str:
     """What `oloproof run` prints; without a gate what comes before it. `rows` gives the run's cases, which are looked
     at when some errored; `unstable` are those that are remembered as such."""
-    lines = [_heading(run), *_table(run.metrics), *_slices(run)]
+    heading = _heading(run) if gate is None else _heading(run) + no_policy_text(gate)
+    lines = [heading, *_table(run.metrics), *_slices(run)]
     lines += reuse_lines(run)
     if run.errored:
         lines += _error_lines(run, rows())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from oloproof.decisions.records import Decision, Gate, RuleState
+from oloproof.report.outlook_text import outlook_text
+from oloproof.settings.rules import ALL
 from oloproof_ci.adapting import SUITE_CHANGE
-from oloproof_ci.markdown import code, table
+from oloproof_ci.markdown import code, shortened, table
 from oloproof_ci.report import Report
 from oloproof_ci.sections.figures import (
     USUAL_CONFIDENCE,
@@ -23,6 +25,9 @@ from oloproof_ci.sections.words import counted, named, rule_reason, words
 PAIR_KINDS = {"non_inferiority", "superiority", "equivalence"}
 #: Kinds of rules that count cases, with the count that they limit.
 COUNTING_KINDS = {"new_failures": "new_failures", "observed_count": "failures"}
+
+#: How many characters of a slice and its value are shown.
+_SCOPE = 40
 
 #: Which exit code says that rules in a state block, and the order in which rules are told: the worst first.
 _BLOCKING_EXIT = {RuleState.FAIL: 1, RuleState.MANUAL_REVIEW: 4, RuleState.INSUFFICIENT_EVIDENCE: 3}
@@ -95,11 +100,21 @@ def _asks(decision: Decision, report: Report) -> str:
     asks, metric = asked(decision, report), named(decision.metric)
     if decision.kind == SUITE_CHANGE:
         return asks
+    metric = f"{metric}{scope_text(decision)}"
     return f"{asks} of {metric}" if decision.kind in COUNTING_KINDS else f"{metric} {asks}"
 
 
+def scope_text(decision: Decision) -> str:
+    """` where metadata.topic=billing` of a rule on a slice; nothing of one on all cases."""
+    if decision.scope == ALL:
+        return ""
+    return f" where {code(shortened(decision.scope.removeprefix('slice/'), _SCOPE))}"
+
+
 def _state(decision: Decision) -> str:
-    return f"{code(decision.state.value)}<br>{rule_reason(decision)}"
+    """The state, why, and about what would settle it."""
+    outlook = outlook_text(decision.outlook)
+    return f"{code(decision.state.value)}<br>{rule_reason(decision)}{'; ' if outlook else ''}{outlook}"
 
 
 def _icon(decision: Decision, gate: Gate) -> str:

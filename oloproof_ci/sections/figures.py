@@ -87,13 +87,23 @@ def _left_out(missing: int, excluded: Mapping[str, int]) -> str:
     return "".join(f" · {part}" for part in parts)
 
 
+#: What rules ask for, and how it is said to people: as points of a rate, or as a difference of scores.
+_ASKS = (
+    (r"non-inferiority, margin ([\d.]+) points", "worse by less than"),
+    (r"non-inferiority, margin ([\d.]+) points, lower is better", "higher by less than"),
+    (r"equivalence, margin ([\d.]+) points", "changed by less than"),
+)
+_SUPERIORITY = {"superiority": "better than before", "superiority, lower is better": "lower than before"}
+
+
 def asks_text(decision: Decision, rate: bool) -> str:
     """What a rule asks of its metric, in words that need no statistics: `worse by less than 5.0 points`."""
     asks = decision.asks
-    if margin := re.fullmatch(r"non-inferiority, margin ([\d.]+) points", asks):
-        return f"worse by less than {f'{margin[1]} points' if rate else _hundredth(margin[1])}"
-    least = re.fullmatch(r"at least ([\d.]+)%", asks)
-    return f"at least {_hundredth(least[1])}" if least and not rate else asks
+    for pattern, said in _ASKS:
+        if margin := re.fullmatch(pattern, asks):
+            return f"{said} {f'{margin[1]} points' if rate else _hundredth(margin[1])}"
+    bar = re.fullmatch(r"(at least|at most) ([\d.]+)%", asks)
+    return f"{bar[1]} {_hundredth(bar[2])}" if bar and not rate else _SUPERIORITY.get(asks, asks)
 
 
 def _hundredth(number: str) -> str:

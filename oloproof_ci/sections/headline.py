@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from oloproof.decisions.records import Decision, Gate, GateState, RuleState
-from oloproof_ci.adapting import SUITE_CHANGE
 from oloproof_ci.markdown import alert, fenced, prose, shortened
 from oloproof_ci.report import Report
 from oloproof_ci.sections.attribution import headline_sentence
-from oloproof_ci.sections.decisions import COUNTING_KINDS, PAIR_KINDS, asked, found_text, worst_first
+from oloproof_ci.sections.decisions import worst_first
 from oloproof_ci.sections.room import Room
+from oloproof_ci.sections.rule_sentence import rule_sentence
 from oloproof_ci.sections.words import GATE_ICONS, SENTENCE, WARNING, base_name, counted, named, words
 
 TOOL = "Oloproof"
@@ -23,6 +21,7 @@ _OTHER = {
     "no_policy": "**No policy decides here, so nothing gates**; the figures below are only shown.",
     "partial_run": "**The evaluation did not come to its end**{detail}; {effect}.",
     "no_observations": "**Nothing could be judged**{detail}; {effect}.",
+    "missingness_exceeds_policy": "**Too many cases gave no answer**{detail}; {effect}.",
     "baseline_absent": "**There is nothing to compare with on {base}**{detail}.",
     "baseline_failed": "**The base {base} could not be measured**, so nothing is compared with it, and that blocks"
     "{detail}.",
@@ -68,7 +67,7 @@ def _why(report: Report) -> str:
     ruled = bool(decisive) and gate.exit_code in (1, 3, 4)
     sentences = []
     if ruled or (gate.reason is None and decisive and gate.state is not GateState.ALLOW):
-        sentences += [_rule_sentence(decisive[0], report), *_others(decisive[1:], gate)]
+        sentences += [rule_sentence(decisive[0], report), *_others(decisive[1:], gate)]
     if gate.reason is not None:
         sentences.append(_other_sentence(report, first=not sentences))
     if not sentences:
@@ -80,61 +79,6 @@ def _why(report: Report) -> str:
     sentences += _flips_sentence(report, decisive)
     sentences += _implicated(report)
     return " ".join(sentences)
-
-
-def _rule_sentence(decision: Decision, report: Report) -> str:
-    """Why one rule did not pass: bold, what is the matter; then what the rule asks for."""
-    rule, metric = f"rule {named(decision.rule)}", named(decision.metric)
-    found, asks, base = found_text(decision, report), asked(decision, report), base_name(report)
-    if decision.kind == SUITE_CHANGE:
-        return f"**A person has to look at this**: the policy asks for it, with {found} here."
-    if decision.reason == "no_observations" and all(
-        m.criterion != decision.metric for m in report.head.metrics
-    ):
-        return f"**Nothing yields {metric} here**, which {rule} of {base} reads, so it cannot be decided."
-    if decision.reason == "no_observations":
-        missing = (decision.counts or {}).get("missing", 0)
-        rest = f"; {counted(missing, 'result')} missing" if missing else ""
-        return f"**Nothing was observed for {metric}**: {rule} has nothing to decide on{rest}."
-    counting = decision.kind in COUNTING_KINDS
-    asks_that = f"asks for {asks} of {metric}" if counting else f"asks that {metric} is {asks}"
-    if decision.state is RuleState.MANUAL_REVIEW:
-        return f"**A person has to decide**: {rule} {asks_that}; found {found}."
-    if counting:
-        return f"{_count_claim(decision, metric, base)}; {rule} {_allows(asks)}."
-    if decision.state is RuleState.INSUFFICIENT_EVIDENCE:
-        return f"**The evidence does not settle it**: {rule} {asks_that}; found {found}."
-    if decision.kind == "non_inferiority":
-        limit = asks.removeprefix("worse by ")
-        return f"**{metric} is worse here than on {base}**: {found}; {rule} allows {limit}."
-    if decision.kind in PAIR_KINDS:
-        return f"**{metric} differs from {base} by {found}**; {rule} asks for {asks}."
-    return f"**{metric} is {found} here**; {rule} asks for {asks}."
-
-
-def _count_claim(decision: Decision, metric: str, base: str) -> str:
-    """What was counted, in bold: the failures, or what keeps the count open."""
-    counts = decision.counts or {}
-    count = counts.get(COUNTING_KINDS[decision.kind], 0)
-    unstable, missing = counts.get("unstable", 0), counts.get("missing", 0)
-    if decision.reason == "unstable_could_change_outcome":
-        does = "does" if unstable == 1 else "do"
-        rest = f", {count} {'holds' if count == 1 else 'hold'}" if count else ""
-        return f"**{counted(unstable, 'new failure')} of {metric} {does} not hold when repeated**{rest}"
-    fails = "fails" if count == 1 else "fail"
-    if decision.reason == "missing_could_change_outcome":
-        are, rest = "is" if missing == 1 else "are", f", {count} {fails}" if count else ""
-        results = counted(missing, "result")
-        return f"**{results} of {metric} {are} missing and could change the outcome**{rest}"
-    if decision.kind == "new_failures":
-        passes = "passes" if count == 1 else "pass"
-        return f"**{counted(count, 'case')} that {passes} on {base} {fails} here**"
-    return f"**{counted(count, 'case')} {fails} {metric} here**"
-
-
-def _allows(asks: str) -> str:
-    limit = re.fullmatch(r"at most (\d+) (?:new )?failures?", asks)
-    return f"allows {limit[1]}" if limit else f"asks for {asks}"
 
 
 def _others(rest: list[Decision], gate: Gate) -> list[str]:

@@ -31,8 +31,6 @@ RULE_REASONS = {
     "interval_overlaps_margin": _OPEN,
     "interval_overlaps_margins": _OPEN,
     "interval_overlaps_zero": _OPEN,
-    "difference_above_zero": _MET,
-    "difference_below_zero": _MISSED,
     "interval_within_margins": _MET,
     "interval_outside_margins": _MISSED,
     "systems_identical": "nothing that could change a result differs",
@@ -44,9 +42,15 @@ RULE_REASONS = {
     "insufficient_support": "too few cases",
     "evaluator_not_validated": "the judge was never checked against people",
     "policy_requires_review": "the policy wants a person to look",
+    "not_excluded_after_correction": "the interval misses this, but for one of several questions not clearly enough",
 }
 #: Whether these are met depends on which direction is better, so on the state.
-_MARGIN_REASONS = {"lower_bound_above_margin", "upper_bound_below_margin"}
+_DIRECTED_REASONS = {
+    "lower_bound_above_margin",
+    "upper_bound_below_margin",
+    "difference_above_zero",
+    "difference_below_zero",
+}
 
 #: What the reason code of a label says of its case.
 LABEL_REASONS = {
@@ -101,7 +105,7 @@ def base_name(report: Report) -> str:
 
 def rule_reason(decision: Decision) -> str:
     """Why a rule is in its state, in words; a code that has none is shown as it is."""
-    if decision.reason in _MARGIN_REASONS:
+    if decision.reason in _DIRECTED_REASONS:
         return _MET if decision.state is RuleState.PASS else _MISSED
     return RULE_REASONS.get(decision.reason) or code(decision.reason[:NAME])
 
