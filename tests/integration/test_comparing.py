@@ -38,7 +38,7 @@ def test_renamed_and_reordered_cases_pair_and_those_that_flip_are_named(
     (folder / "app.py").write_text(GREY)
     assert quick("run", cwd=folder).returncode == 0
     finished = quick("compare", "latest", "latest~1", cwd=folder)
-    assert finished.lines[0].endswith(" · 3 paired cases")
+    assert " · 3 paired cases" in finished.lines[0]
     assert "Renamed, and paired: two is now zwei" in finished.lines
     assert "New failures of correct: zwei, one" in finished.lines
     assert not [line for line in finished.lines if line.startswith(("Only in", "Edited"))]
