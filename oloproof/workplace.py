@@ -16,7 +16,7 @@ from typing import Any
 from oloproof.canonical import canonical_json, digest
 from oloproof.diagnosis.child_runs import ChildRuns
 from oloproof.diagnosis.gold_context import Diagnosing
-from oloproof.diagnosis.recorded import check_same_system, evaluator_from
+from oloproof.diagnosis.recorded import check_same_system
 from oloproof.diagnosis.replays import Replaying
 from oloproof.diagnosis.stage_swap import Side, StageSwapping
 from oloproof.errors import ConfigurationError
@@ -308,14 +308,13 @@ def replaying(
     ConfigurationError when that is not what the run measured."""
     recorded = measured_system(run, host, store, retrieval=True)
     check_evaluators(run.evaluators, run, host, store)
-    evaluators = [evaluator_from(record.definition) for record in run.evaluators]
     return Replaying(
         run=run,
         steps=case_steps(host, recorded, store),
         runs=store.runs,
         results=store.results,
         driver=host.driver(store.database.commit),
-        judging=judging(evaluators, host, store),
+        judging=lambda evaluators: judging(evaluators, host, store),
         progress=progress or (lambda done: None),
     )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from oloproof.comparison import Flips, PairedMetric
-from oloproof.diagnosis.recorded import RecordedCase, recorded_cases
+from oloproof.diagnosis.recorded import RecordedCase, evaluator_from, recorded_cases
 from oloproof.errors import ConfigurationError
 from oloproof.evaluation import Judging
 from oloproof.execution.driver import Driver
@@ -100,22 +101,34 @@ class ReplayedRun:
 
 @dataclass
 class Replaying:
-    """Replays cases of one stored run. `steps` are those of its system as it was measured, `judging` judges by all its
-    evaluators, in their order. `progress(done)` is called after each case."""
+    """Replays cases of one stored run. `steps` are those of its system as it was measured, `judging` makes what judges
+    by some evaluators. `progress(done)` is called after each case."""
 
     run: Run
     steps: ReplaySteps
     runs: Runs
     results: Results
     driver: Driver
-    judging: Judging
+    judging: Callable[[Sequence[Any]], Judging]
     progress: Callable[[int], None] = lambda done: None
     _done: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        evaluators = [evaluator_from(record.definition) for record in self.run.evaluators]
+        self._all = self.judging(evaluators)
+        self._answers = self.judging([each for each in evaluators if each.reads == "answer"])
 
     def replay(self, setting: Setting, rows: Iterable[CaseRow]) -> Iterator[Replayed]:
         """Each of these cases of the run, those aside that errored in it, in the order in which they finish. Only
         contexts that come out different are generated. Raises RerankerError."""
-        return self._replay(self.steps.under(setting.top_k, setting.token_budget), setting.reranker, rows)
+        steps = self.steps.under(setting.top_k, setting.token_budget)
+        work = (
+            (each.case.id, self._case(steps, setting.reranker, each))
+            for each in recorded_cases(rows, self.runs, self.results)
+        )
+        for _, replayed in self.driver.run(work):
+            self._step(1)
+            yield replayed
 
     def changed(self, setting: Setting, rows: Iterable[CaseRow]) -> list[str]:
         """The ids of the cases whose context would come out different; nothing is generated."""
@@ -127,51 +140,83 @@ class Replaying:
         return [case_id for case_id, differs in self.driver.run(work) if differs]
 
     def whole_run(self, setting: Setting, rows: Iterable[CaseRow], confidence: float = 0.95) -> ReplayedRun:
-        """The run's cases, all of which are given, under a setting, paired with what they came to in the run. A case
-        that errored in the run is missing on both sides."""
-        steps = self.steps.under(setting.top_k, setting.token_budget)
+        """As `whole_runs`, under one setting."""
+        return self.whole_runs([setting], rows, confidence)[0]
+
+    def whole_runs(
+        self, settings: Sequence[Setting], rows: Iterable[CaseRow], confidence: float = 0.95
+    ) -> tuple[ReplayedRun, ...]:
+        """The run's cases, all of which are given, under each setting, paired with what they came to in the run. A case
+        that errored in the run is missing on both sides. Raises RerankerError."""
         rows = [row._replace(tags=()) for row in rows]
-        judged: dict[str, tuple[Judgment, ...]] = {}
-        changed = 0
-        errored = []
-        for each in self._replay(steps, setting.reranker, rows):
-            case_id = each.recorded.case.id
-            judged[case_id] = each.judgments
-            changed += each.execution.context != each.recorded.execution.context
-            if each.execution.error is not None:
-                errored.append(case_id)
-        run = replace(self.run, slices=())
-        comparison = PairedRuns(run, run, (_under(row, judged) for row in rows), rows).comparison(confidence)
-        return ReplayedRun(
-            setting=setting,
-            replayed=len(judged),
-            changed=changed,
-            generated=steps.counts.generate_miss,
-            errored=tuple(sorted(errored)),
-            metrics=comparison.metrics,
-            flips=comparison.flips,
-        )
-
-    # ------------------------------------------------------------------------------------- cases
-
-    def _replay(
-        self, steps: ReplaySteps, reranker: Reranker | None, rows: Iterable[CaseRow]
-    ) -> Iterator[Replayed]:
+        trials = [_Trial(each, self.steps.under(each.top_k, each.token_budget)) for each in settings]
         work = (
-            (each.case.id, self._case(steps, reranker, each))
+            (each.case.id, self._case_under_all(trials, each))
             for each in recorded_cases(rows, self.runs, self.results)
         )
         for _, replayed in self.driver.run(work):
-            self._done += 1
-            self.progress(self._done)
-            yield replayed
+            for trial, each in zip(trials, replayed, strict=True):
+                trial.take(each)
+            self._step(len(trials))
+        return tuple(trial.ended(self.run, rows, confidence) for trial in trials)
+
+    # ------------------------------------------------------------------------------------- cases
+
+    def _case_under_all(self, trials: Sequence[_Trial], each: RecordedCase) -> StepsTo[list[Replayed]]:
+        """One setting after the other, so that what one has generated the next finds."""
+        replayed = []
+        for trial in trials:
+            replayed.append((yield from self._case(trial.steps, trial.setting.reranker, each)))
+        return replayed
 
     def _case(self, steps: ReplaySteps, reranker: Reranker | None, each: RecordedCase) -> StepsTo[Replayed]:
         execution = yield from replayed_steps(steps, reranker, each)
         if execution is each.execution:
             return Replayed(each, execution, each.row.judgments, False)
-        judgments = yield from self.judging.judge(each.case, execution)
+        if execution.candidates != each.execution.candidates:
+            judgments = yield from self._all.judge(each.case, execution)
+            return Replayed(each, execution, judgments, True)
+        # What judges the retrieval has nothing to judge anew.
+        answers = iter((yield from self._answers.judge(each.case, execution)))
+        judged = zip(self.run.evaluators, each.row.judgments, strict=True)
+        judgments = tuple([next(answers) if record.reads == "answer" else old for record, old in judged])
         return Replayed(each, execution, judgments, True)
+
+    def _step(self, count: int) -> None:
+        self._done += count
+        self.progress(self._done)
+
+
+@dataclass
+class _Trial:
+    """A whole run under one setting, while it goes on."""
+
+    setting: Setting
+    steps: ReplaySteps
+    judged: dict[str, tuple[Judgment, ...]] = field(default_factory=dict)
+    changed: int = 0
+    errored: list[str] = field(default_factory=list)
+
+    def take(self, each: Replayed) -> None:
+        case_id = each.recorded.case.id
+        self.judged[case_id] = each.judgments
+        self.changed += each.execution.context != each.recorded.execution.context
+        if each.execution.error is not None:
+            self.errored.append(case_id)
+
+    def ended(self, run: Run, rows: Sequence[CaseRow], confidence: float) -> ReplayedRun:
+        run = replace(run, slices=())
+        ours = (_under(row, self.judged) for row in rows)
+        comparison = PairedRuns(run, run, ours, rows).comparison(confidence)
+        return ReplayedRun(
+            setting=self.setting,
+            replayed=len(self.judged),
+            changed=self.changed,
+            generated=self.steps.counts.generate_miss,
+            errored=tuple(sorted(self.errored)),
+            metrics=comparison.metrics,
+            flips=comparison.flips,
+        )
 
 
 def check_depth(run: Run, top_k: int) -> None:

@@ -43,6 +43,6 @@ def try_settings(replaying: Replaying, settings: Sequence[Setting], confidence: 
     run = replaying.run
     rows = list(replaying.runs.rows(run.id))
     left_out = tuple(row.case_id for row in rows if row.execution is None)
-    tried = tuple(replaying.whole_run(setting, rows, confidence) for setting in settings)
+    tried = replaying.whole_runs(settings, rows, confidence)
     replayed = min((each.replayed for each in tried), default=0)
     return WhatIf(run.id, run.cases, left_out, len(rows) - len(left_out) - replayed, tried)

@@ -101,48 +101,44 @@ class ReplaySteps(CaseSteps):
         generate, from the store where that is there. With `only_changed` an execution whose candidates and context
         stay as they were is given back as it is."""
         trace = Trace()
-        retrieval = self._recorded(recorded)
-        kept = 0
+        key = self._results.retrieval_key(recorded.retrieval or b"")
+        candidates, kept = recorded.candidates, 0
+        files = {key.files}
         try:
-            files = {retrieval.key.files}
             if reranker is not None:
-                retrieval = yield from self._rerank(case, retrieval, reranker, trace)
-                files.add(retrieval.key.files)
-            kept, counted = yield from self._assemble(retrieval.candidates, trace)
-            if only_changed and (retrieval.candidates, kept) == (recorded.candidates, recorded.kept):
+                reranked = yield from self._rerank(case, key, candidates, reranker, trace)
+                key, candidates = reranked.key, reranked.candidates
+                files.add(key.files)
+            kept, counted = yield from self._assemble(candidates, trace)
+            if only_changed and (candidates, kept) == (recorded.candidates, recorded.kept):
                 return recorded
-            context = retrieval.candidates[:kept]
+            context = candidates[:kept]
             generation = yield from self._generate(
                 case, context, self.identities.generation(case, context), trace
             )
         except StageFailed as failure:
-            name = self.identities.execution(retrieval.key.identity)
-            return self._execution(
-                name, retrieval.candidates, kept, None, trace, failure.error, retrieval=retrieval.key.id
-            )
+            name = self.identities.execution(key.identity)
+            return self._execution(name, candidates, kept, None, trace, failure.error, retrieval=key.id)
         # Without a reranker this is what a run under these settings would make, so such a run finds it.
-        key = Key(
-            self.identities.execution(retrieval.key.identity),
-            self._union({*files, *counted, generation.key.files}),
-        )
-        execution = self._execution(
-            key.id, retrieval.candidates, kept, generation, trace, retrieval=retrieval.key.id
-        )
-        self._results.put_execution(execution, key, generation.key.id)
+        name = self.identities.execution(key.identity)
+        made = Key(name, self._union({*files, *counted, generation.key.files}))
+        execution = self._execution(made.id, candidates, kept, generation, trace, retrieval=key.id)
+        self._results.put_execution(execution, made, generation.key.id)
         return execution
 
     def reassemble(self, case: Case, recorded: Execution, reranker: Reranker | None = None) -> StepsTo[bool]:
         """Whether a replay would come to another context; generates nothing. A stage that fails is taken to change
         it."""
         trace = Trace()
-        retrieval = self._recorded(recorded)
+        candidates = recorded.candidates
         try:
             if reranker is not None:
-                retrieval = yield from self._rerank(case, retrieval, reranker, trace)
-            kept, _ = yield from self._assemble(retrieval.candidates, trace)
+                key = self._results.retrieval_key(recorded.retrieval or b"")
+                candidates = (yield from self._rerank(case, key, candidates, reranker, trace)).candidates
+            kept, _ = yield from self._assemble(candidates, trace)
         except StageFailed:
             return True
-        return retrieval.candidates[:kept] != recorded.context
+        return candidates[:kept] != recorded.context
 
     def assemble(self, recorded: Execution) -> StepsTo[Assembled]:
         """The assembly of a recorded retrieval under this system's settings; generates nothing."""
@@ -190,23 +186,23 @@ class ReplaySteps(CaseSteps):
         stored = self._results.token_counts([self.identities.token_count(each) for each in candidates])
         return {files for variants in stored.values() for files, _ in variants if self._files.valid(files)}
 
-    def _recorded(self, execution: Execution) -> StoredRetrieval:
-        found = None if execution.retrieval is None else self._results.retrieval(execution.retrieval)
-        assert found is not None  # an execution is only read together with its retrieval
-        return found
-
     def _rerank(
-        self, case: Case, retrieval: StoredRetrieval, reranker: Reranker, trace: Trace
+        self,
+        case: Case,
+        retrieval: Key,
+        candidates: tuple[Candidate, ...],
+        reranker: Reranker,
+        trace: Trace,
     ) -> StepsTo[StoredRetrieval]:
-        identity = self.identities.reranked(retrieval.key.id, reranker)
+        identity = self.identities.reranked(retrieval.id, reranker)
         for found in self._results.retrievals(identity):
             if self._files.valid(found.key.files):
                 return found
-        passages = self._passages(retrieval.candidates)
+        passages = self._passages(candidates)
         request = {"op": "rerank", "object": reranker.object, "input": case.input, "candidates": passages}
         reply = yield from self._call(request, trace)
-        candidates = tuple([retrieval.candidates[index] for index in reply.value])
+        ordered = tuple([candidates[index] for index in reply.value])
         key = Key(identity, self._files.identify(reply.reads))
-        made = StoredRetrieval(key, retrieval.query, candidates, reply.seconds, reply.log)
+        made = StoredRetrieval(key, case.input_json, ordered, reply.seconds, reply.log)
         self._results.put_retrieval(made, self._clock(), self.system.index_version)
         return made

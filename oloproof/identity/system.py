@@ -36,7 +36,8 @@ class System:
     prepare: str = ""
 
 
-class Reranker(NamedTuple):
+@dataclass(frozen=True)
+class Reranker:
     """A function of the user's that reorders candidates: `object` is `module:function`, `code` its fingerprint."""
 
     object: str

@@ -162,6 +162,12 @@ class Results:
             else StoredRetrieval(Key(row[1], row[2]), row[3], _candidates(row[4]), row[5], row[6])
         )
 
+    def retrieval_key(self, identity: bytes) -> Key:
+        """The key of a recorded retrieval, which has to be there."""
+        row = self._database.find("retrieval", identity)
+        assert row is not None
+        return Key(row[1], row[2])
+
     def put_retrieval(self, found: StoredRetrieval, made: float, index_version: str) -> None:
         candidates = json.dumps(found.candidates, ensure_ascii=False, separators=(",", ":"))
         row = (*_columns(found.key), found.query, candidates, found.seconds, found.log, made, index_version)

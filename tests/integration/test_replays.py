@@ -229,8 +229,8 @@ def test_a_reranker_brings_up_what_was_ranked_out(failures: Path, command: Comma
     assert strengths["below"] == "replay_confirmed"
     assert record["intervention"] == f"reranker rerank:{name}"
     reranker = record["replay"]["setting"]["reranker"]
-    assert reranker[0] == f"rerank:{name}"
-    assert len(reranker[1]) == 64
+    assert reranker["object"] == f"rerank:{name}"
+    assert len(reranker["code"]) == 64
     child = command(failures, "inspect", record["replay"]["run"], "--case", "below", "--json").record
     assert [each["doc_id"] for each in child["candidates"]] == ["a", "n2", "n1"]
     assert "retrieve" not in noted(failures)
