@@ -1,4 +1,4 @@
-"""New failures: diagnosed and attributed to changes, within one budget of calls."""
+"""New failures: diagnosed, attributed to changes, and what might mend them tried, within one budget of calls."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from oloproof.comparison import Flips
 from oloproof.diagnosis.attribution import StageSwap
 from oloproof.diagnosis.budget import CallBudget, sample
+from oloproof.diagnosis.experiments import TriedExperiment, candidate_settings, try_experiments
 from oloproof.diagnosis.factors import implicated_factors
 from oloproof.diagnosis.labels import NO_GOLD_CONTEXT, Outcome
 from oloproof.diagnosis.records import Diagnosis
@@ -15,7 +16,15 @@ from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
 from oloproof.run_records import EvaluatorRecord, Run
 from oloproof.settings.project import ProjectConfig
-from oloproof.workplace import Store, diagnosing, diagnosis_session, guarded, stage_swapping, system_clock
+from oloproof.workplace import (
+    Store,
+    diagnosing,
+    diagnosis_session,
+    guarded,
+    replaying,
+    stage_swapping,
+    system_clock,
+)
 from oloproof_ci.findings import Recorded, describe_new_failures
 from oloproof_ci.report import CriterionFailures
 
@@ -43,6 +52,7 @@ class _Criterion:
     head_repeats: dict[str, Outcome] = field(default_factory=dict)
     base_repeats: dict[str, Outcome] = field(default_factory=dict)
     swap: StageSwap | None = None
+    experiments: tuple[TriedExperiment, ...] = ()
     calls: int = 0
 
 
@@ -62,6 +72,7 @@ class NewFailures:
         self._base = base
         self._store = store
         self._settings = config.diagnosis
+        self._experiments = config.experiments
         self._budget = CallBudget(config.diagnosis.max_generate_calls, 1 + config.execution.retries)
         self._lines = lines
         self._watch = watch
@@ -76,7 +87,7 @@ class NewFailures:
                 guarded(self._head.host, self._store, self._base.host),
                 diagnosis_session(self._store, failures, "preview") as session,
             ):
-                for phase in (self._diagnose, self._swap):
+                for phase in (self._diagnose, self._swap, self._experiment):
                     for each in failing:
                         before = self._budget.spent
                         phase(each, session)
@@ -117,6 +128,22 @@ class NewFailures:
         }
         found.swap = swapping.swap(repeats, self._budget)
 
+    def _experiment(self, found: _Criterion, session: str) -> None:
+        """Try what the diagnosis suggests, on the new failures that hold and on what passes."""
+        head, diagnosis = self._head, found.diagnosis
+        if diagnosis is None or found.record.reads != "answer" or not self._budget.left:
+            return
+        failures = [name for name in found.chosen if not self._is_unstable(found, name)]
+        names = self._experiments.rerankers
+        rerankers = [head.host.reranker(name, self._store.outlines) for name in names]
+        replays = replaying(head.run, head.host, self._store)
+        settings = candidate_settings(diagnosis, replays, rerankers)
+        found.experiments = try_experiments(replays, settings, found.flips.criterion, failures, self._budget)
+
+    @staticmethod
+    def _is_unstable(found: _Criterion, case_id: str) -> bool:
+        return found.head_repeats.get(case_id) == "passed" or found.base_repeats.get(case_id) == "failed"
+
     def _record(self, criterion: str) -> EvaluatorRecord:
         index = self._head.run.evaluator_index(criterion)
         assert index is not None  # it was compared
@@ -145,6 +172,7 @@ class NewFailures:
             diagnosed=len(diagnosis.selected) if diagnosis else 0,
             factors=implicated_factors(diagnosis) if diagnosis else (),
             swap=found.swap,
+            experiments=found.experiments,
             calls=found.calls,
             known_unstable=tuple(
                 each

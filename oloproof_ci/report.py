@@ -11,6 +11,7 @@ from typing import Literal
 from oloproof.comparison import Comparison
 from oloproof.decisions.records import Gate
 from oloproof.diagnosis.attribution import StageSwap
+from oloproof.diagnosis.experiments import TriedExperiment
 from oloproof.diagnosis.factors import Factor
 from oloproof.diagnosis.labels import Label, Outcome, Strength
 from oloproof.identity.system import System
@@ -100,9 +101,9 @@ class NewFailure:
 class CriterionFailures:
     """What became of the cases of one pass/fail criterion. `diagnosed` of the new failures were re-executed;
     `diagnosis` is the id of the stored diagnosis. `still_failing` says for each case id nothing more than that. `swap`
-    says which changes the new failures hang on, None where none was looked into; `calls` is how many times `generate`
-    was called for all this. `known_unstable` are those new failures and fixed cases that came out differently when they
-    were repeated, now or before."""
+    says which changes the new failures hang on, None where none was looked into; `experiments` were tried on the
+    recorded retrieval; `calls` is how many times `generate` was called for all this. `known_unstable` are those new
+    failures and fixed cases that came out differently when they were repeated, now or before."""
 
     criterion: str
     new_failures: tuple[NewFailure, ...]
@@ -112,6 +113,7 @@ class CriterionFailures:
     diagnosed: int
     factors: tuple[Factor, ...]
     swap: StageSwap | None = None
+    experiments: tuple[TriedExperiment, ...] = ()
     calls: int = 0
     known_unstable: tuple[UnstableCase, ...] = ()
 

@@ -149,6 +149,16 @@ class ReplaySteps(CaseSteps):
             return Assembled(0, failure.error)
         return Assembled(kept)
 
+    def tokens(self, candidates: Sequence[Candidate]) -> StepsTo[int]:
+        """How many tokens candidates have together; 0 when they cannot be counted."""
+        unknown = list(dict.fromkeys(c for c in candidates if c not in self._tokens))
+        try:
+            if unknown:
+                yield from self._count(unknown, Trace())
+        except StageFailed:
+            return 0
+        return sum(self._tokens[c][0] for c in candidates)
+
     def generate_on(self, case: Case, recorded: Execution, assembled: Assembled) -> Steps:
         """generate, on the first candidates of a recorded retrieval, which may have been assembled by another system
         than this one. Its execution stands under a name that no run looks for."""

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 
 from oloproof.errors import ConfigurationError
 from oloproof.evaluators import AnyEvaluator
+from oloproof.evaluators.python import function_path
 from oloproof.settings.fields import (
     Count,
     CountOrZero,
@@ -93,6 +94,13 @@ class DiagnosisSettings(Settings):
     criterion: OptionalText = None
 
 
+class ExperimentSettings(Settings):
+    """What the bot may try on recorded retrievals when the diagnosis suggests it: functions that are called with a
+    case's input and its candidates, and return these reordered."""
+
+    rerankers: ListOf[Annotated[str, AfterValidator(function_path)]] = ()
+
+
 class IdentitySettings(Settings):
     """Environment variables that change results, files whose contents do not (patterns of paths from the top of the
     repository), and what happens when a file that retrievals read has changed under an unchanged index_version."""
@@ -121,6 +129,7 @@ class ProjectConfig(Settings):
     min_slice_support: Count = 5
     execution: ExecutionSettings = ExecutionSettings()
     diagnosis: DiagnosisSettings = DiagnosisSettings()
+    experiments: ExperimentSettings = ExperimentSettings()
     identity: IdentitySettings = IdentitySettings()
     cache: CacheSettings = CacheSettings()
     prepare: OptionalText = None

@@ -9,6 +9,7 @@ from oloproof.diagnosis.labels import Strength
 from oloproof_ci.markdown import Align, code, details, prose, shortened, table
 from oloproof_ci.report import CriterionFailures, Evidence, NewFailure, Place, Report
 from oloproof_ci.sections.attribution import implicated_change, swap_section
+from oloproof_ci.sections.experiments import tried_section
 from oloproof_ci.sections.figures import NONE
 from oloproof_ci.sections.headline import new_failure_counts, no_new_failure
 from oloproof_ci.sections.room import Room
@@ -60,6 +61,7 @@ def _new_failures(failures: CriterionFailures, report: Report, room: Room, *, al
     parts.append(swap_section(failures, report, rows=room.answers and bool(shown)))
     if room.answers and shown:
         parts.append(_answers(shown, report))
+    parts.append(tried_section(failures, room))
     return "\n\n".join(part for part in parts if part)
 
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
-
-from oloproof.cli import main as engine
-from oloproof_ci.cli import main
+from previews import Edit, Repository, entered, make_repository
 
 #: Answers "blue" where a passage of the context says so. What a pull request changes is written in capitals; the calls
 #: are noted outside the repository with the side that makes them.
@@ -69,8 +64,6 @@ CONFIG = {
     ],
     "execution": {"timeout_seconds": 5},
 }
-COMPARE = "{version: 1, rules: [{id: none-new, metric: correct, kind: new_failures, max: 0}]}"
-#: Edits: of which file, what, and what stands there then.
 MISSES = (
     "app.py",
     '["d1", "d2", "d3"]  # RETRIEVE',
@@ -79,62 +72,12 @@ MISSES = (
 MUTED = ("app.py", '" ".join(texts)  # GENERATE', '"?" if "mute" in question else " ".join(texts)')
 SMALL_BUDGET = ("app.py", "token_budget=9", "token_budget=3")
 LONG_TOKENS = ("app.py", "return 4  # COUNT", "return 10 if passage.doc_id == 'd1' else 4")
-Edit = tuple[str, str, str]
 QUESTIONS = ("plain", "lost", "mute", "late", "late first", "lost mute", "no gold lost")
 ALL = {question.replace(" ", "_") for question in QUESTIONS}
 
 
-@dataclass
-class Repository:
-    """A git repository with the app on main. Every head is an edit of the work tree; the notes lie beside it."""
-
-    root: Path
-    notes: Path
-    capture: pytest.CaptureFixture[str] | None = None
-    text: str = ""
-    errors: str = ""
-    calls: Counter[str] = field(default_factory=Counter)
-
-    def git(self, *arguments: str) -> None:
-        who = ["-c", "user.name=A Tester", "-c", "user.email=tester@example.invalid"]
-        subprocess.run(["git", "-C", str(self.root), *who, *arguments], check=True, capture_output=True)
-
-    def edit(self, *edits: Edit) -> None:
-        for file, old, new in edits:
-            path = self.root / file
-            text = path.read_text(encoding="utf-8")
-            assert old in text
-            path.write_text(text.replace(old, new), encoding="utf-8")
-
-    def oloproof(self, *arguments: str | Path) -> int:
-        """Run the engine's command line here; gives the exit code."""
-        code = engine(list(map(str, arguments)))
-        assert self.capture is not None
-        self.text, self.errors = self.capture.readouterr()
-        return code
-
-    def preview(self, *edits: Edit, store: bool = False, **config: Any) -> Any:
-        """The report on a head with these edits; unless `store`, without what earlier previews stored."""
-        self.git("checkout", "--quiet", "--force", "main")
-        if not store:
-            subprocess.run(["rm", "-rf", str(self.root / ".oloproof")], check=True)
-        self.edit(*edits)
-        if config:
-            (self.root / "oloproof.yaml").write_text(json.dumps(CONFIG | config), encoding="utf-8")
-        self.notes.unlink(missing_ok=True)
-        code = main(["preview"])
-        assert self.capture is not None
-        self.text, self.errors = self.capture.readouterr()
-        assert code in (0, 1, 3), self.errors
-        self.calls = Counter(self.notes.read_text().split()) if self.notes.exists() else Counter()
-        return json.loads((self.root / ".oloproof" / "preview" / "report.json").read_text(encoding="utf-8"))
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    folder = tmp_path_factory.mktemp("swaps")
-    repository = Repository(folder / "repository", folder / "notes.txt")
-    repository.root.mkdir()
     cases = []
     for question in QUESTIONS:
         expected: dict[str, Any] = {"answer": "blue", "relevant": [{"doc_id": "d1"}]}
@@ -143,32 +86,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Repository:
         cases.append(
             {"id": question.replace(" ", "_"), "input": {"question": question}, "expected": expected}
         )
-    contents = {
-        "app.py": dedent(APP),
-        "order.txt": "d1 d2 d3",
-        "oloproof.yaml": json.dumps(CONFIG),
-        "compare.yaml": COMPARE,
-        "cases.jsonl": "".join(json.dumps(case) + "\n" for case in cases),
-        ".gitignore": ".oloproof\n__pycache__\n",
-    }
-    for name, text in contents.items():
-        (repository.root / name).write_text(text, encoding="utf-8")
-    repository.git("init", "--quiet", "--initial-branch=main")
-    repository.git("add", "--all")
-    repository.git("commit", "--quiet", "--message", "The base")
-    return repository
+    folder = tmp_path_factory.mktemp("swaps")
+    return make_repository(folder, dedent(APP), CONFIG, cases, order_txt="d1 d2 d3")
 
 
 @pytest.fixture
 def repository(
     made: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Repository]:
-    for name in [name for name in os.environ if name.startswith("GIT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.chdir(made.root)
-    monkeypatch.setenv("NOTES", str(made.notes))
-    made.capture = capsys
-    yield made
+    yield entered(made, monkeypatch, capsys)
     made.git("checkout", "--quiet", "--force", "main")
 
 

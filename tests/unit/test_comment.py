@@ -17,6 +17,7 @@ from oloproof.decisions import claims, rules
 from oloproof.decisions.records import Decision, Gate, GateState, RuleState
 from oloproof.diagnosis import labels
 from oloproof.diagnosis.attribution import StageSwap, Swap, SwapFactor, attribution, left_out
+from oloproof.diagnosis.experiments import TriedExperiment
 from oloproof.diagnosis.factors import Factor
 from oloproof.diagnosis.labels import Label, Strength
 from oloproof.identity.fingerprint import Fingerprints
@@ -877,6 +878,16 @@ def test_a_failure_that_no_single_change_explains_is_said_to_be_one() -> None:
     assert "nothing differs" in text
 
 
+def test_what_was_tried_says_what_it_recovered_and_broke_of_how_many() -> None:
+    text = shown(blocked_report(failures=(failures(new_failure("a"), experiments=TRIED),)))
+    assert (
+        "Tried on the recorded retrieval (hypotheses to test): top-k 4 recovers 1 of 3 and breaks 0 of 9 · "
+        "token-budget 80 recovers 0 of 3 tried, of 5, and breaks 2 of 7 tried, of 40, (b, c), 2 gave no result · "
+        "reranker app:best could not be tried: it failed on the case a: KeyError: 'x'"
+    ) in text
+    assert "Tried on" not in comment(blocked_report())
+
+
 def test_factors_are_hypotheses() -> None:
     text = shown(blocked_report())
     assert "Implicated: ranking depth, in 1 of the 2 recovered failures." in text
@@ -1063,6 +1074,13 @@ SWAPPED = replace(
 )
 
 
+TRIED = (
+    TriedExperiment("top-k 4", ("a",), 3, 3, (), 9, 9, 0, 12),
+    TriedExperiment("token-budget 80", (), 3, 5, ("b", "c"), 7, 40, 2, 12),
+    TriedExperiment("reranker app:best", (), 0, 3, (), 0, 9, 0, 0, "it failed on the case a: KeyError: 'x'"),
+)
+
+
 def everything() -> Report:
     """A report in which every part of the comment has something to show."""
     flips = (*comparison("a").flips, Flips("hit_rate_at_2", ("a",), ("b",), ("c",), 1))
@@ -1078,7 +1096,9 @@ def everything() -> Report:
             evaluators=(EvaluatorChange("t", "code"),),
         ),
         failures=(
-            failures(UNSTABLE_CASE, UNSTABLE_IN_BASE, NO_GOLD, new_failure("x"), swap=SWAPPED),
+            failures(
+                UNSTABLE_CASE, UNSTABLE_IN_BASE, NO_GOLD, new_failure("x"), swap=SWAPPED, experiments=TRIED
+            ),
             many_failures(2, 1),
         ),
         head=side(errored=1),

@@ -108,6 +108,7 @@ def test_what_may_be_left_out_has_the_documented_defaults(load: Load) -> None:
             "env": None,
         },
         "diagnosis": {"max_cases": 50, "max_generate_calls": 400, "criterion": None},
+        "experiments": {"rerankers": ()},
         "identity": {"env": (), "ignore_files": (), "on_stale_index": "rerun"},
         "cache": {"max_mb": 500},
         "prepare": None,
