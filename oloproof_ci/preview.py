@@ -32,6 +32,7 @@ from oloproof.workplace import (
     scan_suite,
     system_clock,
 )
+from oloproof_ci.earlier import EarlierResults, reusable_run, run_inputs, seconds_since
 from oloproof_ci.findings import find_errors, without_worktree
 from oloproof_ci.gate_policies import GatePolicies, PolicyFiles
 from oloproof_ci.git import Base, Repository
@@ -40,13 +41,6 @@ from oloproof_ci.lodging import Lodging, Lodgings, OwnLodgings
 from oloproof_ci.new_failures import Measured, NewFailures
 from oloproof_ci.places import CheckoutPlace
 from oloproof_ci.report import REPORT_VERSION, Commit, CriterionFailures, Report, Side, Warning
-
-
-class EarlierResults(Protocol):
-    """Where results of earlier jobs come from."""
-
-    def restore(self, project: Project, suite: str, index_version: str, folder: Path) -> None:
-        """Bring them into the store that is kept in `folder`; what fails is told elsewhere."""
 
 
 class Watch(Protocol):
@@ -62,6 +56,8 @@ class Baseline:
     measured: Measured | None
     reason: str = ""
     detail: str = ""
+    #: How many seconds ago the run was made, when an earlier job made it.
+    since: float | None = None
 
 
 class Preview:
@@ -123,6 +119,8 @@ class Preview:
                 self._held_to = alone(policies)
                 gate = decide_run(run, policies, lambda: store.runs.rows(run.id))
                 head = Measured(host, run)
+                if self._earlier is not None and self._head is not None and not self._dirty:
+                    self._earlier.seed(suite.project, self._head.sha, run_inputs(suite, run.system), run.id)
                 return self._report(store, suite, head, None, None, gate, None, (), _warnings(run, None))
 
     @contextmanager
@@ -162,7 +160,12 @@ class Preview:
         if baseline.measured is None:
             gate = self._held_to.gate(self._gate_without_base(run, store, baseline))
             return self._report(store, suite, head, base, None, gate, None, (), _warnings(run, None))
-        return self._compared(suite, head, base, baseline.measured, store)
+        report = self._compared(suite, head, base, baseline.measured, store)
+        return (
+            report
+            if report.base is None
+            else replace(report, base=replace(report.base, since=baseline.since))
+        )
 
     def _evaluate_base(
         self, suite: Suite, host: AppHost | None, base: Base, store: Store, judge: AppHost
@@ -170,11 +173,23 @@ class Preview:
         """The base's run, judged by the head's evaluators."""
         assert host is not None
         try:
+            run = self._earlier_run(suite, host, base, store)
+            if run is not None:
+                return Baseline(Measured(host, run), since=seconds_since(run, system_clock().seconds()))
             run = evaluate(suite, host, store, self._watch(f"base {base.sha[:7]}"), judge)
         except (ConfigurationError, UnfinishedError) as error:
             store.database.commit()
             return Baseline(None, "baseline_failed", str(error))
         return Baseline(Measured(host, run))
+
+    def _earlier_run(self, suite: Suite, host: AppHost, base: Base, store: Store) -> Run | None:
+        """The run that an earlier job made on the base's commit, if it is what a run would come to now."""
+        if self._earlier is None:
+            return None
+        system = host.system(store.outlines)
+        inputs, folder = run_inputs(suite, system), self._lodgings.store(self._project)
+        found = self._earlier.baseline(suite.project, base.sha, inputs, folder)
+        return None if found is None else reusable_run(found, store, suite, system)
 
     def _gate_without_base(self, run: Run, store: Store, baseline: Baseline) -> Gate:
         gate = decide_run(run, self._held_to.policies, lambda: store.runs.rows(run.id), foresee=True)

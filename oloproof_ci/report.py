@@ -37,7 +37,8 @@ class Side:
 
     `ref` is what the user calls it (a branch, or "work tree"); `dirty` is true when uncommitted changes were measured
     too. `calls` counts the stage calls made now, `calls_avoided` the stage results that were reused, `stage_seconds` is
-    the time spent in the stages now.
+    the time spent in the stages now. `since` is how many seconds before this the run was made, when an earlier job made
+    it; None for a run of now.
     """
 
     sha: str
@@ -52,6 +53,7 @@ class Side:
     calls: int
     calls_avoided: int
     stage_seconds: float
+    since: float | None = None
 
 
 @dataclass(frozen=True)

@@ -34,14 +34,15 @@ class SnapshotRefused(OloproofError):
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a snapshot holds. `counts` are rows by table, `keys` is the digest of the keys of all results, `sha256` and
-    `bytes` are those of the file, `schema` is the store's."""
+    """What a snapshot holds. `counts` are rows by table, `keys` is the digest of the keys of all results, `runs` are
+    the ids of the runs in it, `sha256` and `bytes` are those of the file, `schema` is the store's."""
 
     schema: int
     counts: dict[str, int]
     keys: str
     sha256: str
     bytes: int
+    runs: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def write_snapshot(
             if went.total or only_of_runs:
                 connection.execute("VACUUM")
             counts, keys = _counts(connection), _keys(connection)
-        return Manifest(SCHEMA_VERSION, counts, keys, _sha256(target), target.stat().st_size)
+        return Manifest(SCHEMA_VERSION, counts, keys, _sha256(target), target.stat().st_size, tuple(runs))
     except BaseException:
         target.unlink(missing_ok=True)
         raise

@@ -13,7 +13,7 @@ from pathlib import Path
 from oloproof.settings.project import Project
 from oloproof.store.database import FILE, FOLDER
 from oloproof_ci.actions_cache.access import access
-from oloproof_ci.actions_cache.stages import Restored, Saved, StageCache
+from oloproof_ci.actions_cache.stages import FAILED, Restored, Saved, StageCache
 from oloproof_ci.actions_cache.transfers import Budget, Transfers
 
 #: How long restoring may take in all, and how long saving, in seconds.
@@ -37,6 +37,16 @@ class Carried:
     saved: Saved = NOT_SAVED
 
 
+@dataclass(frozen=True)
+class Seed:
+    """A run of the base branch, for pull requests into its commit."""
+
+    suite: str
+    commit: str
+    inputs: str
+    run: str
+
+
 @dataclass
 class CarriedResults:
     """All suites of one job. `scratch` is a folder of ours that outlives the stores; `warnings` collects what could not
@@ -47,6 +57,7 @@ class CarriedResults:
     enabled: bool
     warnings: list[str] = field(default_factory=list)
     suites: list[Carried] = field(default_factory=list)
+    seeds: list[Seed] = field(default_factory=list)
 
     def restore(self, project: Project, suite: str, index_version: str, folder: Path) -> None:
         """Bring earlier results into the store that is kept in `folder`."""
@@ -57,6 +68,19 @@ class CarriedResults:
         self.suites.append(carried)
         with self._cache(carried, RESTORE_SECONDS) as cache:
             carried.restored = cache.restore(suite, index_version, store)
+
+    def baseline(self, suite: str, commit: str, inputs: str, folder: Path) -> str | None:
+        """Bring the run on a commit into the store of a suite that was restored before; gives its id."""
+        carried = self._of(suite, folder)
+        if carried is None:
+            return None
+        with self._cache(carried, RESTORE_SECONDS) as cache:
+            return cache.restore_baseline(suite, commit, inputs, carried.store)
+
+    def seed(self, suite: str, commit: str, inputs: str, run: str) -> None:
+        """Keep a run for pull requests into its commit. A job that was started by a pull request never gets here, and
+        what it saves is out of reach of the base branch's jobs by the cache's own rules."""
+        self.seeds.append(Seed(suite, commit, inputs, run))
 
     def set_aside(self) -> None:
         """Move the stores to where they outlive the job's other files; nothing is measured after this."""
@@ -71,6 +95,15 @@ class CarriedResults:
         for carried in self.suites:
             with self._cache(carried, SAVE_SECONDS) as cache:
                 carried.saved = cache.save(carried.suite, carried.index_version, carried.store)
+                if carried.saved.reason == FAILED:  # and has been told; the seed would fail in the same way
+                    continue
+                for seed in self.seeds:
+                    if seed.suite == carried.suite:
+                        cache.save_baseline(seed.suite, seed.commit, seed.inputs, carried.store, seed.run)
+
+    def _of(self, suite: str, folder: Path) -> Carried | None:
+        store = folder / FOLDER / FILE
+        return next((each for each in self.suites if (each.suite, each.store) == (suite, store)), None)
 
     @contextmanager
     def _cache(self, carried: Carried, seconds: float) -> Iterator[StageCache]:

@@ -10,11 +10,12 @@ from oloproof.settings.inside import outside
 from oloproof.settings.project import load_project
 from oloproof_ci.action.checkout import Sides
 from oloproof_ci.action.inputs import Inputs
+from oloproof_ci.earlier import EarlierResults
 from oloproof_ci.gate_policies import PolicyFiles
 from oloproof_ci.git import Repository
 from oloproof_ci.lodging import Lodgings
 from oloproof_ci.outcome import Failure, SuiteOutcome
-from oloproof_ci.preview import EarlierResults, Preview
+from oloproof_ci.preview import Preview
 from oloproof_ci.suites import CONFIG, find_config
 from oloproof_ci.watching import PrintedProgress
 

@@ -33,6 +33,8 @@ MANIFEST, RESULTS = "manifest.json", "results.sqlite3"
 FORMAT = 1
 #: By how much a restored snapshot may be larger than what we would save.
 TOLERANCE = 4
+#: Why nothing was saved when a warning says more.
+FAILED = "it failed"
 VERSION = keys.cache_version([PATH])
 
 
@@ -113,14 +115,14 @@ class StageCache:
                 if not service.save(key, VERSION, archive):
                     return Saved(reason="another job has saved the same")
                 return Saved(key, archive.stat().st_size, _results(manifest))
-        return Saved(reason="it failed")
+        return Saved(reason=FAILED)
 
     # --------------------------------------------------------------------------------- baselines
 
-    def restore_baseline(self, suite: str, commit: str, inputs: str, store: Path) -> bool:
-        """Take the run on a commit into a store, when it was saved with the same inputs."""
-        key = keys.baseline_key(SCHEMA_VERSION, suite, commit, inputs)
-        return self._take_in([key], store) is not None
+    def restore_baseline(self, suite: str, commit: str, inputs: str, store: Path) -> str | None:
+        """Take the run on a commit into a store, when it was saved with the same inputs; gives its id."""
+        found = self._take_in([keys.baseline_key(SCHEMA_VERSION, suite, commit, inputs)], store)
+        return str(found[1].runs[0]) if found is not None and found[1].runs else None
 
     def save_baseline(self, suite: str, commit: str, inputs: str, store: Path, run: str) -> Saved:
         """Save a run, with the results it used, for pull requests into its commit."""
@@ -135,7 +137,7 @@ class StageCache:
             if not service.save(key, VERSION, archive):
                 return Saved(reason="it has been saved before")
             return Saved(key, archive.stat().st_size, _results(manifest))
-        return Saved(reason="it failed")
+        return Saved(reason=FAILED)
 
     # ----------------------------------------------------------------------------------- entries
 
@@ -210,7 +212,8 @@ def _manifest(path: Path) -> Manifest:
         if found.pop("format") != FORMAT:
             raise SnapshotRefused("its manifest is of another format")
         manifest = Manifest(**found)
-        if not all(type(getattr(manifest, name)) is int for name in ("schema", "bytes")):
+        kinds = {"schema": int, "bytes": int, "keys": str, "sha256": str, "runs": list, "counts": dict}
+        if not all(type(getattr(manifest, name)) is kind for name, kind in kinds.items()):
             raise TypeError
         return manifest
     except (ValueError, TypeError, KeyError, AttributeError):

@@ -32,7 +32,16 @@ def _commits(report: Report) -> str:
     if base is None:
         return f"{text}; the base {against} gave nothing to compare with"
     dirty = " + uncommitted changes" if base.dirty else ""
-    return f"{text} against {against}{dirty}"
+    earlier = "" if base.since is None else f", whose run is from the cache, {_age(base.since)} old"
+    return f"{text} against {against}{dirty}{earlier}"
+
+
+def _age(seconds: float) -> str:
+    """In the largest unit of which there are two."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"
 
 
 def _suite(report: Report, room: Room) -> str:

@@ -202,6 +202,7 @@ def test_a_pull_request_pays_for_nothing_that_main_has_computed(
     assert first.code == 0, first.log
     assert (first.calls["retrieve"], first.calls["generate"]) == (0, 2)
     assert first.row()[1:3] == ["retrieve 4, generate 2", "retrieve 0, generate 2"]
+    assert re.search(r"against `[0-9a-f]{7}` \(main\), whose run is from the cache, \d+ s old", first.summary)
 
     second = repository.pull_request()  # nothing has changed since
     assert (second.code, second.calls) == (0, Counter())
@@ -211,6 +212,29 @@ def test_a_pull_request_pays_for_nothing_that_main_has_computed(
     other_index = repository.pull_request()
     assert (other_index.calls["retrieve"], other_index.calls["generate"]) == (2, 0)
     assert other_index.row()[0].endswith("of another index version")
+
+
+def test_the_bases_run_is_not_taken_for_another_suite(repository: Repository) -> None:
+    repository.push()
+    cases = repository.folder / "origin" / "cases.jsonl"
+    cases.write_text(
+        cases.read_text() + '{"id": "three", "input": {"q": "3"}, "expected": {"answer": "blue"}}\n'
+    )
+    repository.commit(APP)
+    done = repository.pull_request()
+    assert (done.code, done.calls["generate"]) == (0, 1), done.log
+    assert "from the cache" not in done.summary
+    assert "3 paired" in done.summary
+
+
+def test_new_failures_against_a_run_from_the_cache_are_diagnosed(repository: Repository) -> None:
+    repository.push()
+    repository.commit(APP.replace("context[0].text}", "'red'}"))
+    done = repository.pull_request()
+    assert done.code == 1, done.log
+    assert "whose run is from the cache" in done.summary
+    assert "Expected" in done.summary
+    assert done.calls["generate"] == 2 + 2 + 2  # the head's answers, and a repeat of each on both sides
 
 
 def test_results_are_saved_when_the_gate_blocks(repository: Repository, service: CacheServer) -> None:

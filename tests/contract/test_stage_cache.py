@@ -151,8 +151,8 @@ def test_a_baseline_is_found_by_its_commit_and_inputs_alone(job: MakeJob, tmp_pa
     run = "run_01M8MTF5RP6S0YHHBYQ15FTSV5"
     assert job().cache.save_baseline(SUITE, "a" * 40, "inputs", store, run).reason == ""
     for commit, inputs in (("b" * 40, "inputs"), ("a" * 40, "others")):
-        assert not job().cache.restore_baseline(SUITE, commit, inputs, tmp_path / "two" / "store")
-    assert job().cache.restore_baseline(SUITE, "a" * 40, "inputs", tmp_path / "two" / "store")
+        assert job().cache.restore_baseline(SUITE, commit, inputs, tmp_path / "two" / "store") is None
+    assert job().cache.restore_baseline(SUITE, "a" * 40, "inputs", tmp_path / "two" / "store") == run
     with closing(sqlite3.connect(tmp_path / "two" / "store")) as connection:
         assert connection.execute("SELECT id FROM run").fetchall() == [(run,)]
 

@@ -949,6 +949,16 @@ def test_cases_and_evaluators_that_do_not_pair_are_named() -> None:
     assert "Not compared, since the evaluators differ: `tone`." in text
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(-3, "0 s"), (59.6, "60 s"), (119, "119 s"), (7_000, "116 min"), (86_400, "24 h"), (1e6, "11 d")],
+)
+def test_a_base_run_from_the_cache_is_told_with_its_age(seconds: float, said: str) -> None:
+    text = comment(blocked_report(base=base_side(since=seconds)))
+    assert f"whose run is from the cache, {said} old" in text
+    assert "from the cache" not in comment(blocked_report())
+
+
 def test_the_small_print_tells_commits_work_and_ids() -> None:
     text = comment(blocked_report()).splitlines()[-1]
     parts = ["<sub>here: ", "<br>`main`: ", "<br>`9f8e7d6`", "<br>suite ", "<br>`oloproof inspect ID`"]
