@@ -43,12 +43,11 @@ def command(given: argparse.Namespace) -> int:
             known = store.unstable.of_run(run.id)
     finally:
         progress.clear()
+    edited = dataset_lines(run, project.dataset_shown, case_file_digest(project.dataset))
     if given.json:
-        emit_record({"id": diagnosis.id, **to_json(diagnosis)})
+        emit_record({"id": diagnosis.id, **to_json(diagnosis), "dataset_edited": bool(edited)})
     else:
-        text = diagnosis_text(diagnosis, known)
-        digest = case_file_digest(project.dataset)
-        emit("\n".join([*dataset_lines(run, project.dataset_shown, digest), text]))
+        emit("\n".join([*edited, diagnosis_text(diagnosis, known)]))
     return 0
 
 

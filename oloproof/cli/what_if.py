@@ -38,12 +38,11 @@ def command(given: argparse.Namespace) -> int:
             known = store.unstable.of_run(run.id)
     finally:
         progress.clear()
+    edited = dataset_lines(run, project.dataset_shown, case_file_digest(project.dataset))
     if given.json:
-        emit_record(to_json(found))
+        emit_record({**to_json(found), "dataset_edited": bool(edited), "unstable": to_json(known)})
     else:
-        text = what_if_text(found, run, criterion, axes, known)
-        digest = case_file_digest(project.dataset)
-        emit("\n".join([text, *dataset_lines(run, project.dataset_shown, digest)]))
+        emit("\n".join([*edited, what_if_text(found, run, criterion, axes, known)]))
     return 0
 
 

@@ -22,9 +22,10 @@ class Factor:
     experiments: tuple[str, ...]
 
 
+RANKING_DEPTH = "ranking depth"
 #: The context side, in the order in which factors are printed.
 _CONTEXT_SIDE = (
-    (Label.RANKED_OUT, "ranking depth"),
+    (Label.RANKED_OUT, RANKING_DEPTH),
     (Label.RETRIEVAL_MISS, "retrieval coverage"),
     (Label.CONTEXT_ASSEMBLY_LOSS, "context budget"),
     (Label.CONTEXT_DISTRACTION, "context noise"),
@@ -52,15 +53,23 @@ def implicated_factors(diagnosis: Diagnosis) -> tuple[Factor, ...]:
     return tuple(factors)
 
 
+def sufficient_top_k(diagnosis: Diagnosis) -> int | None:
+    """The smallest top_k that reaches the best relevant unit of every case that was ranked out; None when that is not
+    known: where only part of the relevant units was ranked out, the best position is within top_k and says nothing."""
+    beyond = [
+        case.best_position
+        for case in diagnosis.cases
+        if case.label is Label.RANKED_OUT
+        and case.best_position is not None
+        and case.best_position > case.top_k
+    ]
+    return max(beyond, default=None)
+
+
 def _experiments(label: Label, diagnosis: Diagnosis) -> tuple[str, ...]:
     if label is Label.RANKED_OUT:
-        # Where only part of the relevant units was ranked out, the best position is within top_k and says nothing.
-        beyond = [
-            case.best_position
-            for case in diagnosis.cases
-            if case.label is label and case.best_position is not None and case.best_position > case.top_k
-        ]
-        return ("a reranker", f"top_k = {max(beyond)}" if beyond else "a larger top_k")
+        top_k = sufficient_top_k(diagnosis)
+        return ("a reranker", "a larger top_k" if top_k is None else f"top_k = {top_k}")
     if label is Label.RETRIEVAL_MISS:
         return ("deeper retrieval", "another index or embedding")
     if label is Label.CONTEXT_ASSEMBLY_LOSS:

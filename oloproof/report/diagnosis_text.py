@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oloproof.diagnosis.factors import implicated_factors
+from oloproof.diagnosis.factors import RANKING_DEPTH, implicated_factors, sufficient_top_k
 from oloproof.diagnosis.labels import Label, Strength
 from oloproof.diagnosis.records import DiagnosedCase, Diagnosis, ReplayRecord
 from oloproof.report.comparison_text import named
@@ -135,6 +135,8 @@ def implicated_lines(diagnosis: Diagnosis) -> list[str]:
             f"Implicated: {factor.name}, in {factor.count} of the {factor.total} {factor.among} failures."
         )
         lines += [f"Candidate experiment: {what}. {HYPOTHESIS}" for what in factor.experiments]
+        if factor.name == RANKING_DEPTH and (top_k := sufficient_top_k(diagnosis)):
+            lines.append(f"Try it on all cases: oloproof what-if {diagnosis.run} --top-k {top_k}")
     return lines
 
 

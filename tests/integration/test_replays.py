@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,11 @@ def project(make_project: MakeProject, command: Command) -> Callable[..., Path]:
     return make
 
 
-def cases_of(finished: Finished) -> Mapping[str, dict[str, Any]]:
-    assert finished.returncode == 0, finished.stderr
-    return {each["case_id"]: each for each in finished.record["cases"]}
+def run_of(finished: Finished) -> str:
+    """The run that a command for trying an experiment names."""
+    found = re.search(r"oloproof what-if (run_\w+)", finished.stdout)
+    assert found is not None
+    return found[1]
 
 
 # ---------------------------------------------------------------------------------------- gold context
@@ -67,6 +70,7 @@ def test_a_suite_with_every_label_at_once_gets_every_label(
         "GENERATION_FAILURE: 1 of 9, still failed with the gold context",
         "UNSTABLE: 1 of 9, passed when re-executed without the intervention",
     ]
+    assert f"Try it on all cases: oloproof what-if {run_of(diagnosis)} --top-k 3" in diagnosis.lines
     inspected = command(folder, *diagnosis.lines[-1].split()[2:]).lines
     found = {
         name: ", ".join(line.split(", ")[:2]) for name, _, line in (x.partition(": ") for x in inspected)
@@ -388,7 +392,8 @@ def test_an_edited_case_file_changes_nothing_and_is_said_to_be_edited(
     edited, *after = command(failures, *GOLD).lines
     assert edited.startswith("Dataset: cases.jsonl has been edited since; the cases are those that run_")
     assert after[:9] == before[:9]
-    assert command(failures, "what-if", "latest", "--top-k", "3").lines[-1] == edited
+    assert command(failures, "what-if", "latest", "--top-k", "3").lines[0] == edited
+    assert command(failures, *GOLD, "--json").record["dataset_edited"] is True
     path.unlink()
     assert (
         command(failures, *GOLD).lines[0].startswith("Dataset: cases.jsonl cannot be read now; the cases are")
