@@ -14,11 +14,8 @@ from dataclasses import dataclass
 
 from oloproof.identity.outline import Outline
 from oloproof.identity.summary import SUMMARY_VERSION, ParseCache, Summary
+from oloproof.worker.left_out import is_file_left_out, is_left_out
 
-#: Folders that hold no modules of the project, and modules that a running app does not load by a made-up name.
-_SKIPPED_FOLDERS = frozenset(
-    {"site-packages", "dist-packages", "node_modules", "__pycache__", "tests", "test"}
-)
 _BINARY = (".so", ".pyd", ".pyc")
 
 
@@ -96,7 +93,8 @@ class Sources:
         return [module for module in self._loaded.values() if module is not None]
 
     def everything(self) -> Iterator[Module]:
-        """Every module that is there to be imported, but for tests and what lies in virtual environments."""
+        """Every module that is there to be imported, but for those that are left out (see `left_out`) and what lies in
+        virtual environments."""
         names = [name for name, file in self._files.items() if file is not None]
         pending = [(folder, "") for folder in self._search]
         seen = set()
@@ -108,12 +106,10 @@ class Sources:
             for entry in sorted(self._list(folder)):
                 stem, dot, _ = entry.partition(".")
                 name = prefix + stem
-                if not stem.isidentifier() or stem.startswith("test_") or stem in ("conftest", "setup"):
-                    continue
                 path = os.path.join(folder, entry)
-                if dot:
+                if dot and not is_file_left_out(stem):
                     names.append(name if stem != "__init__" else prefix.rstrip("."))
-                elif stem not in _SKIPPED_FOLDERS and "pyvenv.cfg" not in self._list(path):
+                elif not dot and not is_left_out(stem) and "pyvenv.cfg" not in self._list(path):
                     pending.append((path, name + "."))
         for name in dict.fromkeys(names):
             module = self.module(name) if name else None

@@ -26,12 +26,14 @@ class TakesText(Protocol):
 
 
 class Call:
-    """A request being answered. `page` is where its prints go, None when they go to the log as they are."""
+    """A request being answered. `page` is where its prints go, None when they go to the log as they are. `imports_app`:
+    what it imports is told and fingerprinted, whatever it is."""
 
-    __slots__ = ("over", "page", "reader")
+    __slots__ = ("imports_app", "over", "page", "reader")
 
     def __init__(self, operation: str, page: TakesText | None = None) -> None:
         self.reader = _READERS.get(operation, RETRIEVAL)
+        self.imports_app = operation == "describe"
         self.page = page
         self.over = False
 

@@ -20,6 +20,7 @@ from typing import Any
 from oloproof.worker.current import CALL, OURS, RETRIEVAL
 from oloproof.worker.existence import watch_existence
 from oloproof.worker.frames import reads_code, starts_for_the_library
+from oloproof.worker.left_out import is_source_left_out, source_of
 from oloproof.worker.places import EXISTENCE, LINK, PASSED_OVER, Places, absolute, folder_of, open_folders
 from oloproof.worker.programs import named_paths, program_name
 
@@ -147,6 +148,7 @@ class Reads:
         reader = self._reader()
         if reader == OURS:
             return
+        full = source_of(full)
         if flags & _CREATES and (flags & os.O_TRUNC or not os.path.exists(full)):
             self._tell_made(full)
             return
@@ -159,8 +161,15 @@ class Reads:
         seen = self._seen
         if seen[RETRIEVAL].get(full) == stamp or seen[reader].get(full) == stamp:
             return
-        if not (full.endswith((".py", os.sep)) and reads_code()):
+        fingerprinted = full.endswith((".py", os.sep)) and reads_code()
+        if not fingerprinted or (full.endswith(".py") and self._is_left_out(full)):
             self._add(reader, full, stamp)
+
+    @staticmethod
+    def _is_left_out(full: str) -> bool:
+        """Whether the code fingerprint knows nothing of a source file that is imported."""
+        call = CALL.get()
+        return not (call is not None and call.imports_app) and is_source_left_out(full)
 
     def _glance(self, path: Any, kind: str) -> None:
         """The code looked whether a file is there: `kind` is file, or empty when there is nothing."""
