@@ -26,7 +26,7 @@ from oloproof.execution.driver import Driver
 from oloproof.execution.replay_steps import ReplaySteps
 from oloproof.execution.steps import Steps
 from oloproof.records import Candidate, Case
-from oloproof.run_records import EvaluatorRecord, Run
+from oloproof.run_records import CaseRow, EvaluatorRecord, Run
 from oloproof.store.results import Results
 from oloproof.store.runs import Runs
 from oloproof.store.unstable import UnstableCases
@@ -79,7 +79,8 @@ class Diagnosing:
     def diagnose(self, only: Sequence[str] | None = None, control: Control | None = None) -> Diagnosis:
         """Diagnose the failed cases of the criterion, all or `only` those named."""
         control = control or Control()
-        failed = self.failed_cases(only)
+        rows = self._failed_rows(only)
+        failed = list(recorded_cases(rows, self.runs, self.results))
         selected = [each for each in failed if self._left_out(each.case) is None]
         self.plan((1 + control.repeats) * len(selected))
         # The control comes first, so that an app that passes every second call is seen to.
@@ -95,6 +96,7 @@ class Diagnosing:
                 self._diagnosed(each, gold.get(each.case.id), controlled.get(each.case.id)) for each in failed
             ),
             full_control=control.full,
+            unrecorded=sum(row.execution is not None for row in rows) - len(failed),
         )
 
     def repeat(self, case_ids: Sequence[str], kind: str = "control") -> dict[str, Outcome]:
@@ -122,14 +124,16 @@ class Diagnosing:
 
     def failed_cases(self, only: Sequence[str] | None = None) -> list[RecordedCase]:
         """The cases that fail the criterion in the run, all or `only` those named, by their ids."""
+        return list(recorded_cases(self._failed_rows(only), self.runs, self.results))
+
+    def _failed_rows(self, only: Sequence[str] | None) -> list[CaseRow]:
         wanted = None if only is None else set(only)
         rows = [
             row
             for row in self.runs.rows(self.run.id)
             if row.judgments[self._index].failed and (wanted is None or row.case_id in wanted)
         ]
-        rows.sort(key=lambda row: row.case_id)
-        return list(recorded_cases(rows, self.runs, self.results))
+        return sorted(rows, key=lambda row: row.case_id)
 
     def plan(self, executions: int) -> None:
         """How many re-executions there are going to be."""

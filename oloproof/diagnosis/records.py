@@ -58,7 +58,8 @@ class Diagnosis:
 
     `intervention` is gold-context, or the name of a replay's setting. `cases` are sorted by case id. `gold_run` and
     `control_runs` are the ids of the child runs, a control run for each repeat; `full_control` says whether the control
-    repeated the retrieval too. With a `replay`, `control` of each case is that of the replay's own control.
+    repeated the retrieval too. Of `unrecorded` more cases that failed the recorded execution is no longer in the store.
+    With a `replay`, `control` of each case is that of the replay's own control.
     """
 
     run: str
@@ -68,6 +69,7 @@ class Diagnosis:
     control_runs: tuple[str, ...]
     cases: tuple[DiagnosedCase, ...]
     full_control: bool = False
+    unrecorded: int = 0
     replay: ReplayRecord | None = None
 
     @property

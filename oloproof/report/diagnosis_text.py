@@ -38,6 +38,9 @@ def diagnosis_text(diagnosis: Diagnosis, known: Sequence[UnstableCase] = ()) -> 
         f"Selected: {selected} failed {_cases(selected)} with gold context (observed; no population claim)",
         *_control_lines(diagnosis),
     ]
+    if diagnosis.unrecorded:
+        gone = diagnosis.unrecorded
+        lines.append(f"Left out: {gone} failed {_cases(gone)} whose recorded execution is no longer stored")
     replay = diagnosis.replay
     if replay is None:
         lines.append(f"Recovered under gold context: {diagnosis.recovered} of {selected}")

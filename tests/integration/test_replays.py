@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -398,6 +399,21 @@ def test_an_edited_case_file_changes_nothing_and_is_said_to_be_edited(
     assert (
         command(failures, *GOLD).lines[0].startswith("Dataset: cases.jsonl cannot be read now; the cases are")
     )
+
+
+def test_cases_whose_results_were_pruned_are_left_out_and_counted(failures: Path, command: Command) -> None:
+    store = sqlite3.connect(failures / ".oloproof" / "store.sqlite3")
+    with store:
+        store.execute(
+            "DELETE FROM execution WHERE id = (SELECT execution FROM run_case WHERE case_id = 'below')"
+        )
+    store.close()
+    gold = command(failures, *GOLD).lines
+    assert gold[0].startswith("Selected: 5 failed cases with gold context")
+    assert "Left out: 1 failed case whose recorded execution is no longer stored" in gold
+    what_if = command(failures, "what-if", "latest", "--top-k", "3").lines
+    assert "Not replayed, so missing: 1 case whose retrieval is no longer stored" in what_if
+    assert any("1 missing" in line for line in what_if if line.startswith("│ top_k 3"))
 
 
 # ---------------------------------------------------------------------------------- replays of whole runs
