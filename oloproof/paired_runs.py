@@ -153,9 +153,12 @@ class _Tags:
         """The numbers of the pairs of each value that any has, by the values' names."""
         import numpy as np
 
-        codes = np.asarray(self._codes)[baseline]
+        codes = np.asarray(self._codes, dtype=np.intp)[baseline]
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(len(self._names) + 1))
         for name in sorted(self._names):
-            members = np.flatnonzero(codes == self._names[name])
+            code = self._names[name]
+            members = order[starts[code] : starts[code + 1]]
             if members.size:
                 yield name, members
 
