@@ -70,6 +70,8 @@ def _lost(rule: AnyRule) -> Decision:
         reason="no_observations",
         counts={"missing": 0},
         always_blocks=True,
+        scope=rule.scope,
+        family=rule.family,
     )
 
 

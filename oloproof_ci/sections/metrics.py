@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oloproof.comparison import PairedMetric, PairedSliceRow
 from oloproof.records import Metric
+from oloproof.settings.rules import ALL
 from oloproof_ci.markdown import Align, code, details, shortened, table
 from oloproof_ci.report import Report
 from oloproof_ci.sections.figures import (
@@ -86,7 +87,7 @@ def _row(metric: Metric) -> list[str]:
 
 
 def slices_section(report: Report, room: Room) -> str:
-    """A row for each value of a slice, a column for each metric; never gated."""
+    """A row for each value of a slice, a column for each metric; exploratory."""
     comparison = report.comparison
     if comparison is None or not comparison.slice_rows or not room.slices:
         return ""
@@ -95,7 +96,9 @@ def slices_section(report: Report, room: Room) -> str:
     headers: list[tuple[str, Align]] = [("Slice", "left"), ("Cases", "right")]
     headers += [(named(name), "right") for name in names]
     text = table(headers, [_slice_row(row, names, report) for row in rows[: room.slices]])
-    note = f"Exploratory, {base_name(report)} → here; no rule reads these. In parentheses: too few cases to tell."
+    gated = any(decision.scope != ALL for decision in report.gate.decisions)
+    read = "" if gated else "; no rule reads these"
+    note = f"Exploratory, {base_name(report)} → here{read}. In parentheses: too few cases to tell."
     if len(rows) > room.slices:
         note += f" And {counted(len(rows) - room.slices, 'more slice value')}."
     return details(counted(len(rows), "slice value"), f"{note}\n\n{text}")

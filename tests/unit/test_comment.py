@@ -939,6 +939,9 @@ def test_slices_are_marked_exploratory_and_thin_ones_stand_in_parentheses() -> N
     assert "| `metadata.topic=billing` |     5 |    80.0% → 40.0% |" in text
     assert "| `metadata.topic=team` |     2 | (100.0% → 50.0%) |" in text
     assert "Exploratory, `main` → here; no rule reads these." in text
+    scoped = replace(VALID, scope="slice/metadata.topic=billing")
+    gated = comment(blocked_report(gate=replace(BLOCKED, decisions=(*BLOCKED.decisions, scoped))))
+    assert "Exploratory, `main` → here. In parentheses" in gated
 
 
 def test_cases_and_evaluators_that_do_not_pair_are_named() -> None:
