@@ -370,23 +370,28 @@ def test_a_report_on_another_head_or_of_a_pull_request_that_moved_is_not_publish
     assert workflow.comments() == []
 
 
-@pytest.mark.parametrize(
-    ("damage", "said"),
-    [
-        ("not json", "is no report"),
-        ("[]", "is no report"),
-        ('{"version": 1}', "is no report"),
-        ("[" * 100_000, "is no report"),
-        (None, "there is no report.json in it"),
-    ],
-)
-def test_what_is_no_report_is_refused(forked: tuple[Workflow, str], damage: str | None, said: str) -> None:
+def test_what_is_no_report_is_refused(forked: tuple[Workflow, str]) -> None:
     workflow, head = forked
     path = workflow.workspace / "oloproof-report" / "report.json"
-    path.unlink() if damage is None else path.write_text(damage, encoding="utf-8")
+    report = workflow.report()
+    (suite,) = report["suites"]
+    both = {**suite, "failure": {"exit_code": 2, "message": ""}}
+    damaged = {
+        "not json": "is no report",
+        "[" * 100_000: "is no report",
+        json.dumps({**report, "version": 2}): "was written by another version of the action",
+        json.dumps({**report, "suites": []}): "holds 0 suites",
+        json.dumps({**report, "suites": [both]}): "a suite has neither a report nor a failure, or both",
+        json.dumps({**report, "leg": "x" * 301}): "has a name of more than 300 characters",
+        " " * 16_000_001: "at most 16000000 are read",
+    }
+    for text, said in damaged.items():
+        path.write_text(text, encoding="utf-8")
+        done = workflow.run("workflow_run", run_of(workflow, head), "refs/heads/main")
+        assert (done.code, said in done.log) == (2, True), done.log
+    path.unlink()
     done = workflow.run("workflow_run", run_of(workflow, head), "refs/heads/main")
-    assert done.code == 2
-    assert said in done.log
+    assert (done.code, "there is no report.json in it" in done.log) == (2, True)
     assert workflow.comments() == []
 
 
