@@ -58,15 +58,16 @@ def describe_new_failures(
     head_repeats: Mapping[str, Outcome],
     base_repeats: Mapping[str, Outcome],
     lines: Mapping[str, int],
+    undiagnosed: str = "over_budget",
 ) -> tuple[NewFailure, ...]:
     """The record of each new failure. The repeats say what an unchanged repeat came to on either side, `lines` where in
-    the case file a case stands."""
+    the case file a case stands, `undiagnosed` why a case was not diagnosed."""
     found = []
     for case_id in case_ids:
         diagnosed = diagnosis.case(case_id) if diagnosis else None
         case = head.case(case_id)
         before, after = base.execution(case_id), head.execution(case_id)
-        verdict = _verdict(diagnosed)
+        verdict = _verdict(diagnosed, undiagnosed)
         head_repeat = head_repeats.get(case_id)
         base_repeat = base_repeats.get(case_id)
         found.append(
@@ -89,9 +90,9 @@ def describe_new_failures(
     return tuple(found)
 
 
-def _verdict(diagnosed: DiagnosedCase | None) -> tuple[Label, str, Strength]:
+def _verdict(diagnosed: DiagnosedCase | None, undiagnosed: str) -> tuple[Label, str, Strength]:
     if diagnosed is None:
-        return Label.NOT_DIAGNOSED, "over_budget", Strength.NONE
+        return Label.NOT_DIAGNOSED, undiagnosed, Strength.NONE
     return diagnosed.label, diagnosed.reason, diagnosed.strength
 
 

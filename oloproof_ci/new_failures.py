@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from oloproof.comparison import Flips
 from oloproof.diagnosis.attribution import StageSwap
@@ -26,10 +27,14 @@ from oloproof.workplace import (
     system_clock,
 )
 from oloproof_ci.findings import Recorded, describe_new_failures
-from oloproof_ci.report import CriterionFailures
+from oloproof_ci.report import CriterionFailures, LabelledCase
 
-#: How many generator calls the diagnosis of a case may take: gold run, head's repeat, base's repeat.
-CALLS_EACH = 3
+#: Which failures of the head are looked into.
+Scope = Literal["new-failures", "all-failures", "off"]
+
+#: How many generator calls the diagnosis of a case may take: gold run, head's repeat, base's repeat. A case that fails
+#: on both sides takes the first two.
+CALLS_EACH, CALLS_EACH_OLD = 3, 2
 
 
 @dataclass(frozen=True)
@@ -54,10 +59,12 @@ class _Criterion:
     swap: StageSwap | None = None
     experiments: tuple[TriedExperiment, ...] = ()
     calls: int = 0
+    still_failing: Diagnosis | None = None
 
 
 class NewFailures:
-    """Looks into the new failures of a head against its base. `lines` says where in the case file a case stands."""
+    """Looks into the new failures of a head against its base, as far as `scope` says. `lines` says where in the case
+    file a case stands."""
 
     def __init__(
         self,
@@ -67,6 +74,7 @@ class NewFailures:
         config: ProjectConfig,
         lines: Mapping[str, int],
         watch: Callable[[str], Callable[[int, int], None]],
+        scope: Scope = "new-failures",
     ) -> None:
         self._head = head
         self._base = base
@@ -76,23 +84,29 @@ class NewFailures:
         self._budget = CallBudget(config.diagnosis.max_generate_calls, 1 + config.execution.retries)
         self._lines = lines
         self._watch = watch
+        self._scope = scope
 
     def describe(self, criteria: Sequence[Flips]) -> tuple[CriterionFailures, ...]:
         """What became of the cases of each criterion. Gold runs and repeats of all come before the first swap."""
         found = [_Criterion(flips, self._record(flips.criterion)) for flips in criteria]
-        failing = [each for each in found if each.flips.new_failures]
+        failing = [each for each in found if self._wanted(each.flips)]
         if failing:
             failures = [(self._head.run, each.flips.criterion) for each in failing]
             with (
                 guarded(self._head.host, self._store, self._base.host),
                 diagnosis_session(self._store, failures, "preview") as session,
             ):
-                for phase in (self._diagnose, self._swap, self._experiment):
+                for phase in (self._diagnose, self._swap, self._experiment, self._diagnose_old):
                     for each in failing:
                         before = self._budget.spent
                         phase(each, session)
                         each.calls += self._budget.spent - before
         return tuple(self._described(each) for each in found)
+
+    def _wanted(self, flips: Flips) -> bool:
+        if self._scope == "off":
+            return False
+        return bool(flips.new_failures or (self._scope == "all-failures" and flips.still_failing))
 
     def _diagnose(self, found: _Criterion, session: str) -> None:
         head, base, store = self._head, self._base, self._store
@@ -117,7 +131,33 @@ class NewFailures:
         found.base_repeats = theirs.repeat(found.chosen, "base control")
         self._budget.spent += ours.steps.calls["generate"] + theirs.steps.calls["generate"]
 
+    def _diagnose_old(self, found: _Criterion, session: str) -> None:
+        """Diagnose also what fails on both sides, where that is asked for and the budget leaves room."""
+        if self._scope != "all-failures":
+            return
+        limit = self._settings.max_cases - len(found.chosen)
+        if found.record.reads == "answer":
+            limit = min(limit, self._budget.cases(CALLS_EACH_OLD))
+        chosen = sample(found.flips.still_failing, max(0, limit))
+        if not chosen:
+            return
+        head, store = self._head, self._store
+        ours = diagnosing(
+            head.run,
+            found.flips.criterion,
+            head.host,
+            store,
+            session,
+            self._watch("diagnosis of old failures"),
+        )
+        found.still_failing = ours.diagnose(chosen)
+        document = to_json(found.still_failing)
+        store.runs.put_document(found.still_failing.id, "diagnosis", system_clock().seconds(), document)
+        self._budget.spent += ours.steps.calls["generate"]
+
     def _swap(self, found: _Criterion, session: str) -> None:
+        if not found.flips.new_failures:
+            return
         head, base = self._head, self._base
         swapping = stage_swapping(
             (head.run, head.host), (base.run, base.host), found.flips.criterion, self._store
@@ -161,7 +201,9 @@ class NewFailures:
             found.head_repeats,
             found.base_repeats,
             self._lines,
+            undiagnosed="switched_off" if self._scope == "off" else "over_budget",
         )
+        old = found.still_failing
         moved = {*flips.new_failures, *flips.fixed}
         return CriterionFailures(
             criterion=flips.criterion,
@@ -174,6 +216,7 @@ class NewFailures:
             swap=found.swap,
             experiments=found.experiments,
             calls=found.calls,
+            still_failing_labels=tuple(LabelledCase(c.case_id, c.label) for c in old.cases) if old else (),
             known_unstable=tuple(
                 each
                 for each in self._store.unstable.of_run(self._head.run.id)

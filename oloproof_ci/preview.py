@@ -38,7 +38,7 @@ from oloproof_ci.gate_policies import GatePolicies, PolicyFiles
 from oloproof_ci.git import Base, Repository
 from oloproof_ci.held_to import NOTHING, alone, held_to
 from oloproof_ci.lodging import Lodging, Lodgings, OwnLodgings
-from oloproof_ci.new_failures import Measured, NewFailures
+from oloproof_ci.new_failures import Measured, NewFailures, Scope
 from oloproof_ci.places import CheckoutPlace
 from oloproof_ci.report import REPORT_VERSION, Commit, CriterionFailures, Report, Side, Warning
 
@@ -72,8 +72,11 @@ class Preview:
         head: Commit | None = None,
         lodgings: Lodgings | None = None,
         earlier: EarlierResults | None = None,
+        scope: Scope = "new-failures",
     ) -> None:
-        """`head` is the commit that is reported on, when that is not the one checked out, as for a test merge."""
+        """`head` is the commit that is reported on, when that is not the one checked out, as for a test merge. `scope`
+        says which failures are diagnosed."""
+        self._scope: Scope = scope
         self._earlier = earlier
         self._lodgings = lodgings or OwnLodgings()
         self._repository = repository
@@ -207,7 +210,7 @@ class Preview:
         )
         flips = [each for name in self._criteria(suite) if (each := comparison.flips_of(name)) is not None]
         lines = self._lines(suite, comparison)
-        looking = NewFailures(head, baseline, store, self._project.config, lines, self._watch)
+        looking = NewFailures(head, baseline, store, self._project.config, lines, self._watch, self._scope)
         found = looking.describe(flips)
         unstable = {f.criterion: {case.case_id for case in f.new_failures if case.unstable} for f in found}
         decided = decide_comparison(

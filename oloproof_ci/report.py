@@ -78,7 +78,8 @@ class Evidence:
 class NewFailure:
     """A case that passed in the base and fails in the head.
 
-    `label` is NOT_DIAGNOSED with reason `over_budget` when more cases failed than are diagnosed. `head_repeat` and
+    `label` is NOT_DIAGNOSED with reason `over_budget` when more cases failed than are diagnosed, `switched_off`
+    when none is. `head_repeat` and
     `base_repeat` say what an unchanged repeat came to, None where there was none; `unstable` is true when the head's
     passed or the base's failed. `expected`, `base_answer` and `head_answer` are
     the texts that the criterion read, shortened; None where there was none. `line` is the case's line in the case file.
@@ -100,9 +101,18 @@ class NewFailure:
 
 
 @dataclass(frozen=True)
+class LabelledCase:
+    """A case that fails on both sides, and what its diagnosis says."""
+
+    case_id: str
+    label: Label
+
+
+@dataclass(frozen=True)
 class CriterionFailures:
     """What became of the cases of one pass/fail criterion. `diagnosed` of the new failures were re-executed;
-    `diagnosis` is the id of the stored diagnosis. `still_failing` says for each case id nothing more than that. `swap`
+    `diagnosis` is the id of the stored diagnosis. `still_failing` says for each case id nothing more than that;
+    `still_failing_labels` says it of those that were diagnosed too, which happens only when it is asked for. `swap`
     says which changes the new failures hang on, None where none was looked into; `experiments` were tried on the
     recorded retrieval; `calls` is how many times `generate` was called for all this. `known_unstable` are those new
     failures and fixed cases that came out differently when they were repeated, now or before."""
@@ -118,6 +128,7 @@ class CriterionFailures:
     experiments: tuple[TriedExperiment, ...] = ()
     calls: int = 0
     known_unstable: tuple[UnstableCase, ...] = ()
+    still_failing_labels: tuple[LabelledCase, ...] = ()
 
 
 @dataclass(frozen=True)

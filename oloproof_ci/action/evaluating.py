@@ -61,7 +61,9 @@ def _evaluate(
         _refuse_strays("config", [config])
         _refuse_strays("policy", policies.paths)
         project = load_project(config)
-        preview = Preview(repository, project, policies, watch, sides.head, lodgings, earlier)
+        preview = Preview(
+            repository, project, policies, watch, sides.head, lodgings, earlier, inputs.diagnose
+        )
         report = preview.report_alone() if sides.base is None else preview.report(sides.base)
     except Exception as error:  # noqa: BLE001 - whatever it is, the pull request must be told
         return failed(str(config), error)

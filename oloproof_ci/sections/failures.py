@@ -205,14 +205,23 @@ def _still_failing(report: Report, room: Room) -> str:
     if len(failing) == 1 and len(report.failures) == 1:
         ids = failing[0].still_failing
         text = f"{len(ids)} still failing"
-        return details(text, listed(ids, room.hidden_names)) if room.hidden_names else text
+        return details(text, _labelled(failing[0], room.hidden_names)) if room.hidden_names else text
     if not room.hidden_names:
         return " · ".join(f"{named(c.criterion)} {len(c.still_failing)} still failing" for c in failing)
     lists = [
-        f"{named(c.criterion)} {len(c.still_failing)}: {listed(c.still_failing, room.hidden_names)}"
-        for c in failing
+        f"{named(c.criterion)} {len(c.still_failing)}: {_labelled(c, room.hidden_names)}" for c in failing
     ]
     return details("Still failing", "\n\n".join(lists))
+
+
+def _labelled(failures: CriterionFailures, limit: int) -> str:
+    """The cases that still fail in a row, those that were diagnosed first and with their label."""
+    labels = {case.case_id: case.label for case in failures.still_failing_labels}
+    told = [f"{named(name)} {code(label.value)}" for name, label in list(labels.items())[:limit]]
+    others = [name for name in failures.still_failing if name not in labels]
+    if others:
+        told.append(listed(others, max(0, limit - len(told))))
+    return ", ".join(told)
 
 
 def _factors(report: Report, room: Room) -> str:

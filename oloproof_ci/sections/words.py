@@ -71,6 +71,7 @@ LABEL_REASONS = {
     "no_gold_context": "the case has no gold context",
     "criterion_judges_retrieval": "a gold context says nothing of a retrieval",
     "over_budget": "more cases fail than are diagnosed",
+    "switched_off": "the diagnosis is switched off",
 }
 
 

@@ -158,6 +158,23 @@ def test_what_is_switched_off_is_not_asked_for(workflow: Workflow) -> None:
     assert workflow.report()["suites"][0]["report"]["base"] is None
 
 
+def test_as_many_failures_are_diagnosed_as_are_asked_for(workflow: Workflow) -> None:
+    workflow.make_worse()
+    found = {}
+    for scope in ("off", "all-failures"):
+        workflow.pull_request(diagnose=scope, comment="off")
+        (suite,) = workflow.report()["suites"]
+        (found[scope],) = suite["report"]["failures"]
+    assert {case["reason"] for case in found["off"]["new_failures"]} == {"switched_off"}
+    assert (found["off"]["diagnosis"], found["off"]["swap"], found["off"]["calls"]) == (None, None, 0)
+    everything = found["all-failures"]
+    assert all(case["label"] != "NOT_DIAGNOSED" for case in everything["new_failures"])
+    assert {case["case_id"] for case in everything["still_failing_labels"]} == set(
+        everything["still_failing"]
+    )
+    assert "NOT_DIAGNOSED" not in {case["label"] for case in everything["still_failing_labels"]}
+
+
 # --------------------------------------------------------------------------------------- other events
 
 

@@ -34,6 +34,7 @@ from oloproof_ci.report import (
     ErroredCase,
     Errors,
     Evidence,
+    LabelledCase,
     Loosening,
     NewFailure,
     Place,
@@ -293,6 +294,12 @@ def blocked_report(**changes) -> Report:
         warnings=(),
     )
     return replace(usual, **changes)
+
+
+def test_cases_that_still_fail_show_their_label_where_they_were_diagnosed() -> None:
+    labels = (LabelledCase("security_review", Label.CONTEXT_ASSEMBLY_LOSS),)
+    text = comment(blocked_report(failures=(failures(still_failing_labels=labels),)))
+    assert "`security_review` `CONTEXT_ASSEMBLY_LOSS`, `money_back`, `refund_review`" in text
 
 
 # ------------------------------------------------------------------------------------------ outcomes
