@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,11 @@ def command(quick: Oloproof, monkeypatch: pytest.MonkeyPatch) -> Command:
 def project(make_project: MakeProject, command: Command) -> Callable[..., Path]:
     """A project that has been run once, without the notes of that."""
 
-    def make(cases: list[dict[str, Any]], app: str = APP, **config: Any) -> Path:
-        folder = make_project(app, cases=cases, files={"rerank.py": RERANKERS}, **{**CONFIG, **config})
+    def make(
+        cases: list[dict[str, Any]], app: str = APP, extra: Mapping[str, str] | None = None, **config: Any
+    ) -> Path:
+        files = {"rerank.py": RERANKERS, **(extra or {})}
+        folder = make_project(app, cases=cases, files=files, **{**CONFIG, **config})
         assert command(folder, "run").returncode == 0
         noted(folder)
         return folder
@@ -257,6 +260,31 @@ def test_a_changed_reranker_is_another_and_an_equal_one_is_not_called_again(
     assert codes[0] == codes[1] != codes[2]
 
 
+def test_what_a_reranker_gave_counts_while_the_files_it_read_stay(failures: Path, command: Command) -> None:
+    path = failures / "rerank.py"
+    path.write_text(
+        RERANKERS
+        + "\nfrom pathlib import Path\n\ndef by_list(input, candidates):\n"
+        + "    order = Path(__file__).with_name('order.txt').read_text().split()\n"
+        + "    return sorted(candidates, key=lambda p: order.index(p.doc_id) if p.doc_id in order else 9)\n"
+    )
+    for order, recovered in (("n1", 0), ("a b", 3), ("n1", 0)):
+        (failures / "order.txt").write_text(order)
+        replay = command(failures, *RERANK, "rerank:by_list")
+        assert f"Recovered under reranker rerank:by_list: {recovered} of 6" in replay.lines
+
+
+def test_several_rerankings_run_at_once_in_one_worker(project: Callable[..., Path], command: Command) -> None:
+    cases = [case(f"below {n}", ["n1", "n2", "a"]) for n in range(12)]
+    folder = project(cases, execution={"threads": 4, "workers": 2})
+    for name in ("backwards", "awaited"):
+        replay = command(folder, *RERANK, f"rerank:{name}")
+        assert (
+            f"Confirmed under reranker rerank:{name}: 12 of 12 RANKED_OUT cases also recovered"
+            in replay.lines
+        )
+
+
 def test_a_recovery_without_the_lost_evidence_confirms_nothing(
     project: Callable[..., Path], command: Command
 ) -> None:
@@ -382,6 +410,37 @@ def test_a_system_that_changed_since_the_run_is_refused_with_the_way_to_run_it_a
         assert (finished.returncode, finished.stdout) == (2, "")
         assert told in finished.stderr
         assert "`oloproof run`" in finished.stderr
+
+
+def test_other_variables_or_another_evaluator_are_refused_too(
+    project: Callable[..., Path], command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODEL", "small")
+    judge = "def right(input, expected, output, context):\n    return output['answer'] == 'right'\n"
+    own = {"type": "python", "criterion": "right", "object": "judge:right"}
+    folder = project(
+        [case("below", ["n1", "n2", "a"])],
+        APP + "\nimport judge\n",
+        evaluators=[own, *CONFIG["evaluators"]],
+        identity={"env": ["MODEL"]},
+        extra={"judge.py": judge},
+    )
+    right = (*TOP_K[:3], "right", *TOP_K[4:])
+    what_if = ("what-if", "latest", "--top-k", "3")
+    assert command(folder, *right).returncode == 0
+    assert command(folder, *what_if).returncode == 0
+
+    (folder / "judge.py").write_text(judge.replace("==", "in ('fine',) or output['answer'] =="))
+    for arguments in (right, what_if):
+        finished = command(folder, *arguments)
+        assert finished.returncode == 2
+        assert "the code of judge:right, which judges right, has changed since run_" in finished.stderr
+    (folder / "judge.py").write_text(judge)
+    monkeypatch.setenv("MODEL", "large")
+    for arguments in (right, what_if, GOLD):
+        finished = command(folder, *arguments)
+        assert finished.returncode == 2
+        assert "a variable that identity.env names has changed since run_" in finished.stderr
 
 
 def test_an_edited_case_file_changes_nothing_and_is_said_to_be_edited(
