@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -51,20 +52,29 @@ class Repository:
         self.text, self.errors = self.capture.readouterr()
         return code
 
-    def preview(self, *edits: Edit, store: bool = False, **config: Any) -> Any:
-        """The report on a head with these edits; unless `store`, without what earlier previews stored."""
+    @property
+    def noted(self) -> Counter[str]:
+        """How often each stage was called since the last look."""
+        return Counter(self.notes.read_text().split()) if self.notes.exists() else Counter()
+
+    def clear(self, *edits: Edit, store: bool = False) -> None:
+        """Main with these edits in the work tree, nothing noted, and unless `store` nothing stored."""
         self.git("checkout", "--quiet", "--force", "main")
         if not store:
-            subprocess.run(["rm", "-rf", str(self.root / ".oloproof")], check=True)
+            shutil.rmtree(self.root / ".oloproof", ignore_errors=True)
         self.edit(*edits)
+        self.notes.unlink(missing_ok=True)
+
+    def preview(self, *edits: Edit, store: bool = False, **config: Any) -> Any:
+        """The report on a head with these edits; unless `store`, without what earlier previews stored."""
+        self.clear(*edits, store=store)
         if config:
             (self.root / "oloproof.yaml").write_text(json.dumps(self.config | config), encoding="utf-8")
-        self.notes.unlink(missing_ok=True)
         code = main(["preview"])
         assert self.capture is not None
         self.text, self.errors = self.capture.readouterr()
         assert code in (0, 1, 3), self.errors
-        self.calls = Counter(self.notes.read_text().split()) if self.notes.exists() else Counter()
+        self.calls = self.noted
         return json.loads((self.root / ".oloproof" / "preview" / "report.json").read_text(encoding="utf-8"))
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
@@ -49,6 +52,7 @@ class Rag:
 
     def generate(self, input, context):
         note("generate")
+        time.sleep(float(os.environ.get("PAUSE", "0")))
         return {"answer": said(input["question"], [passage.text for passage in context])}
 
     def count_tokens(self, passage):
@@ -225,6 +229,29 @@ def test_calls_that_may_be_repeated_are_counted_with_their_repeats(repository: R
     assert repository.calls["head-generate"] + repository.calls["base-generate"] == 14 + found["calls"]
 
 
+def test_a_killed_preview_goes_on_without_repeating_a_finished_call(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = (MISSES, MUTED, SMALL_BUDGET)
+    undisturbed = repository.preview(*changes)
+    calls = repository.calls.total()
+    repository.clear(*changes)
+    monkeypatch.setenv("PAUSE", "0.04")
+    with subprocess.Popen(
+        [sys.executable, "-m", "oloproof_ci", "preview"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as running:
+        while repository.noted.total() < calls - 8:
+            assert running.poll() is None
+            time.sleep(0.005)
+        running.send_signal(signal.SIGKILL)
+    before = repository.noted.total()
+    report = repository.preview(*changes, store=True)
+    assert before + repository.calls.total() <= calls + 5  # what was in flight or had just finished
+    assert verdicts(report) == verdicts(undisturbed)
+    repository.preview(*changes, store=True)
+    assert repository.calls.total() == 2 * len(ALL)  # the repeats of both sides, and nothing else
+
+
 def test_an_unstable_case_is_attributed_to_nothing(repository: Repository) -> None:
     flaky = (
         "app.py",
@@ -264,8 +291,7 @@ def other(repository: Repository) -> Iterator[Path]:
 
 def two_runs(repository: Repository, *edits: Edit) -> None:
     """A run of main and one of main with these edits, in one store."""
-    repository.git("checkout", "--quiet", "--force", "main")
-    subprocess.run(["rm", "-rf", str(repository.root / ".oloproof")], check=True)
+    repository.clear()
     repository.oloproof("run")
     repository.edit(*edits)
     repository.oloproof("run")
