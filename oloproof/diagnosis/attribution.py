@@ -103,6 +103,11 @@ class StageSwap:
         return dict(sorted(found.items(), key=lambda entry: [order.index(factor) for factor in entry[0]]))
 
     @property
+    def looked_into(self) -> int:
+        """How many cases the budget reached."""
+        return sum(case.verdict is not Verdict.NOT_ATTRIBUTED for case in self.cases)
+
+    @property
     def unstable(self) -> tuple[str, ...]:
         """The cases that do not hold when they are repeated."""
         return tuple(case.case_id for case in self.cases if case.verdict is Verdict.UNSTABLE)

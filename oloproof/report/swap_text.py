@@ -23,7 +23,9 @@ def swap_lines(swap: StageSwap) -> list[str]:
     for factors, count in swap.counts().items():
         names = " and ".join(factor.value for factor in factors)
         what = f"the change in {names}" if len(factors) == 1 else f"the changes in {names}, each needed"
-        lines.append(f"Implicated: {what}, in {count} of {total} new {_failures(total)}")
+        some = swap.looked_into
+        of = f"{total} new {_failures(total)}" if some == total else f"the {some} looked into"
+        lines.append(f"Implicated: {what}, in {count} of {of}")
     lines += [attributed_case_line(case) for case in swap.cases]
     if swap.runs:
         runs = ", ".join(f"{factor.value} {run}" for factor, run in swap.runs.items())

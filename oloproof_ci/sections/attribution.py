@@ -33,9 +33,10 @@ def headline_sentence(report: Report) -> str:
     swaps found any; else empty."""
     for failures in report.failures:
         if failures.swap is not None and failures.swap.counts():
-            total = len(failures.new_failures)
+            total = failures.swap.looked_into
+            of = f"{total}" if total == len(failures.new_failures) else f"the {total} looked into"
             found = sorted(failures.swap.counts().items(), key=lambda entry: (-entry[1], len(entry[0])))
-            parts = [f"{_the_change(factors)} ({count} of {total})" for factors, count in found]
+            parts = [f"{_the_change(factors)} ({count} of {of})" for factors, count in found]
             return f"Implicated: {', '.join(parts)}."
     return ""
 

@@ -49,7 +49,8 @@ def changes_section(report: Report, room: Room) -> str:
 
 def _new_failures(failures: CriterionFailures, report: Report, room: Room, *, alone: bool) -> str:
     cases = failures.new_failures
-    shown = cases[: room.failures]
+    # Of many, those that something is known of come first.
+    shown = sorted(cases, key=lambda case: case.reason == "over_budget")[: room.failures]
     title = f"{counted(len(cases), 'new failure')} of {named(failures.criterion)}"
     parts = [f"### {title}" if alone or shown else title]
     if shown:

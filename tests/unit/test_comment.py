@@ -868,6 +868,8 @@ def test_what_is_not_attributed_says_why_and_the_factors_stand_in_the_heading() 
     swaps = (Swap(SwapFactor.RETRIEVAL, "failed"), Swap(SwapFactor.ASSEMBLY, None), NO_ANSWER)
     text = attributed(cases=(*found, attribution("d", swaps)))
     assert "Implicated: retrieval coverage (1 of 2)." in text
+    one = attributed(cases=(*found, *swap(d=("passed", None, "failed")).cases))
+    assert "Implicated: the change in retrieval (1 of the 3 looked into)." in one
     for name, says in {
         "a": "none: unstable",
         "b": "unresolved: a repeat gave no result",
