@@ -79,6 +79,40 @@ def test_a_custom_evaluator_that_changed_in_any_way_is_not_compared_in_silence(
     assert any(line.startswith("allowed: ") for line in lines) is (told is None)
 
 
+def test_order_of_cases_and_evaluators_and_number_of_workers_change_no_difference(
+    make_project: MakeProject, quick: Oloproof
+) -> None:
+    half = APP.replace('{"answer": context[0].text', '{"answer": context[len(input["question"]) % 2].text')
+    cases = [case(f"{'x' * (n % 7)}{n}", metadata={"group": str(n % 3)}) for n in range(24)]
+    folder = make_project(cases=cases, slices=["metadata.group"])
+    assert quick("run", cwd=folder).returncode == 0
+    (folder / "app.py").write_text(half)
+    reconfigure(folder, slices=["metadata.group"])
+    assert quick("run", cwd=folder).returncode == 0
+    rewrite(folder, cases[::-1])
+    (folder / ".oloproof" / "store.sqlite3").rename(folder / "kept.sqlite3")
+    contains, hits = CONFIG["evaluators"]
+    reconfigure(folder, slices=["metadata.group"], evaluators=[hits, contains], execution={"workers": 3})
+    assert quick("run", cwd=folder).returncode == 0
+    (folder / "app.py").write_text(APP)
+    assert quick("run", cwd=folder).returncode == 0
+
+    def figures(*runs: str) -> Any:
+        found = quick("compare", *runs, "--json", cwd=folder).record["comparison"]
+        rows = [row | {"metrics": sorted(row["metrics"], key=str)} for row in found["slice_rows"]]
+        flips = [
+            each | {key: sorted(each[key]) for key in ("new_failures", "fixed")} for each in found["flips"]
+        ]
+        return sorted(found["metrics"], key=str), rows, sorted(flips, key=str)
+
+    again = figures("latest~1", "latest")
+    (folder / "kept.sqlite3").rename(folder / ".oloproof" / "store.sqlite3")
+    first = figures("latest", "latest~1")
+    assert first == again
+    (correct,) = [metric for metric in first[0] if metric["criterion"] == "correct"]
+    assert -1 < correct["difference"] < 0
+
+
 def test_slice_lines_are_printed_up_to_sixty_or_all_or_none(
     make_project: MakeProject, quick: Oloproof
 ) -> None:

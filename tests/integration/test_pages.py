@@ -18,6 +18,8 @@ from projects import ROOT, environment
 from test_transcripts import without_ids
 
 from oloproof.records import Interval
+from oloproof.settings.policy import PolicyConfig
+from oloproof.settings.rules import DifferenceRule, Rule
 from oloproof.statistics.betting import paired_difference_betting
 from oloproof.statistics.exact_difference import exact_paired_difference
 from oloproof.statistics.figures import points_interval
@@ -70,6 +72,22 @@ def test_a_page_shows_what_its_commands_print(page: str, copy_example: Callable[
         assert done.stderr == "", step
         assert fits(printed, text.splitlines()), f"{step} printed\n{done.stdout}"
     assert commands >= 4
+
+
+def test_every_key_of_a_policy_and_a_rule_is_explained_with_its_default() -> None:
+    text = (ROOT / "docs" / "comparison-rules.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    told = {key for row in rows for key in re.findall(r"`(\w+)", row.split("|")[1])}
+    for key, field in PolicyConfig.model_fields.items():
+        if key in ("version", "rules"):
+            continue
+        (row,) = [row for row in rows if row.startswith(f"| `{key}` | ")]
+        default = {"block_on": "all three", "warn_on": "none", "families": "none"}.get(
+            key, f"`{field.default}`"
+        )
+        assert row.split(" | ")[1] == default
+    for rule in (*Rule.__subclasses__(), *DifferenceRule.__subclasses__()):
+        assert set(rule.model_fields) - told == set(), rule
 
 
 def test_the_table_of_intervals_is_what_the_methods_give() -> None:
