@@ -45,7 +45,8 @@ def command(given: argparse.Namespace) -> int:
         progress.clear()
     edited = dataset_lines(run, project.dataset_shown, case_file_digest(project.dataset))
     if given.json:
-        emit_record({"id": diagnosis.id, **to_json(diagnosis), "dataset_edited": bool(edited)})
+        marks = {"dataset_edited": bool(edited), "unstable": to_json(known)}
+        emit_record({"id": diagnosis.id, **to_json(diagnosis), **marks})
     else:
         emit("\n".join([*edited, diagnosis_text(diagnosis, known)]))
     return 0

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from oloproof.diagnosis.budget import CallBudget, ranked
-from oloproof.diagnosis.factors import implicated_factors
+from oloproof.diagnosis.factors import RANKING_DEPTH, implicated_factors, sufficient_top_k
 from oloproof.diagnosis.labels import Label
 from oloproof.diagnosis.recorded import recorded_cases
 from oloproof.diagnosis.records import DiagnosedCase, Diagnosis
@@ -49,13 +49,13 @@ def candidate_settings(
     run = replaying.run
     names = {factor.name for factor in implicated_factors(diagnosis)}
     found = []
-    if "ranking depth" in names:
+    if RANKING_DEPTH in names:
         found += _larger_top_k(diagnosis, run)
     if "context budget" in names:
         found += _larger_budget(diagnosis, replaying)
     if "context noise" in names:
         found += _smaller_top_k(diagnosis, run)
-    if names & {"ranking depth", "context noise"}:
+    if names & {RANKING_DEPTH, "context noise"}:
         found += [Setting.of(run, reranker=reranker) for reranker in rerankers]
     return list(dict.fromkeys(found))
 
@@ -138,9 +138,8 @@ def _affordable(
 
 
 def _larger_top_k(diagnosis: Diagnosis, run: Run) -> list[Setting]:
-    positions = _positions(diagnosis, Label.RANKED_OUT)
-    beyond = [position for position in positions if position > run.system.top_k]
-    return [Setting.of(run, top_k=max(beyond))] if beyond else []
+    top_k = sufficient_top_k(diagnosis)
+    return [] if top_k is None else [Setting.of(run, top_k=top_k)]
 
 
 def _smaller_top_k(diagnosis: Diagnosis, run: Run) -> list[Setting]:

@@ -17,6 +17,7 @@ from oloproof.identity.system import Reranker
 from oloproof.paired_runs import PairedRuns
 from oloproof.records import Execution, Judgment, missing
 from oloproof.run_records import CaseRow, Run
+from oloproof.settings.wording import printable, shortened
 from oloproof.store.results import Results
 from oloproof.store.runs import Runs
 
@@ -25,7 +26,9 @@ class RerankerError(ConfigurationError):
     """The user's reranker failed, or gave back something other than what it was given."""
 
     def __init__(self, reranker: Reranker, case_id: str, message: str) -> None:
-        super().__init__(f"the reranker {reranker.object} failed on the case {case_id}: {message}")
+        super().__init__(
+            printable(f"the reranker {reranker.object} failed on the case {shortened(case_id)}: {message}")
+        )
 
 
 @dataclass(frozen=True)

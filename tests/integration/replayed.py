@@ -66,7 +66,7 @@ def drops(input, candidates):
     return [passage for passage in candidates if passage.doc_id == "a"]
 
 def raises(input, candidates):
-    raise ValueError("no model")
+    raise ValueError("no\\nmodel")
 
 def adds(input, candidates):
     return (*candidates, Passage(doc_id="new", text="new text"))

@@ -357,7 +357,7 @@ def test_a_budget_is_not_raised_where_there_is_none(project: Callable[..., Path]
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("raises", "ValueError: no model"),
+        ("raises", r"ValueError: no\nmodel"),
         ("adds", "passage 4 of what rerank:adds returned, 'new', is none of those it was given"),
         (
             "duplicates",
