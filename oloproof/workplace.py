@@ -319,9 +319,7 @@ def replaying(
     )
 
 
-def load_policies(given: Sequence[Path] | None, folder: Path, default: str) -> list[Policy]:
-    """The policies named, or the default one beside the configuration when it is there."""
-    if given:
-        return [load_policy(path) for path in given]
-    path = folder / default
-    return [load_policy(path)] if path.exists() else []
+def load_policies(given: Sequence[Path] | None, folder: Path, *defaults: str) -> list[Policy]:
+    """The policies named, or those of the default ones beside the configuration that are there."""
+    paths = given or [path for path in (folder / name for name in defaults) if path.exists()]
+    return [load_policy(path) for path in paths]

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from oloproof.canonical import content_id
 from oloproof.comparison import Comparison
-from oloproof.decisions.deciding import check_policies, decide_comparison, decide_run
+from oloproof.decisions.deciding import check_policies, comparing_confidence, decide_comparison, decide_run
 from oloproof.decisions.gate import at_least_warn, unfinished
 from oloproof.decisions.records import Gate
 from oloproof.diagnosis.criteria import followed_criteria
@@ -205,9 +205,7 @@ class Preview:
     def _compared(self, suite: Suite, head: Measured, base: Base, baseline: Measured, store: Store) -> Report:
         rows = store.runs.rows
         pairs = PairedRuns(head.run, baseline.run, rows(head.run.id), rows(baseline.run.id))
-        comparison = pairs.comparison(
-            self._held_to.policies[0].config.confidence_level if self._held_to.policies else 0.95
-        )
+        comparison = pairs.comparison(comparing_confidence(self._held_to.policies))
         flips = [each for name in self._criteria(suite) if (each := comparison.flips_of(name)) is not None]
         lines = self._lines(suite, comparison)
         looking = NewFailures(head, baseline, store, self._project.config, lines, self._watch, self._scope)

@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_argument("candidate", metavar="CANDIDATE", help="the run that is proposed")
     compare.add_argument("baseline", metavar="BASELINE", help="the run it is held against")
-    _add_policy(compare, "policy file with rules on a pair (default: compare.yaml beside the configuration)")
+    _add_policy(compare, "policy file (default: release.yaml and compare.yaml beside the configuration)")
 
     compare.add_argument(
         "--swap",
@@ -127,6 +127,23 @@ def _parser() -> argparse.ArgumentParser:
     gate = _command(commands, "gate", "decide a policy on a stored run")
     gate.add_argument("id", metavar="RUN", help="a run: its id, any unique prefix, latest, or latest~1")
     _add_policy(gate, "policy file with rules on one run (default: release.yaml beside the configuration)")
+
+    plan = _command(
+        commands, "plan", "say what would settle the rules that are open, or what a suite can decide at all"
+    )
+    plan.add_argument(
+        "id",
+        metavar="RUN|COMPARISON",
+        nargs="?",
+        help="what is decided (default: nothing yet, so what as many cases can decide at all)",
+    )
+    plan.add_argument(
+        "--cases",
+        type=_positive,
+        metavar="N",
+        help="without an id: how many (default: those of the case file)",
+    )
+    _add_policy(plan, "policy file (default: release.yaml and compare.yaml beside the configuration)")
 
     cache = _command(commands, "cache", "show what the store holds, or remove what has long been out of use")
     cache.add_argument("action", choices=["stats", "prune"], help="show, or remove")

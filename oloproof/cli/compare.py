@@ -9,19 +9,19 @@ from oloproof.canonical import content_id
 from oloproof.cli.output import emit, emit_record
 from oloproof.cli.stored import existing_store
 from oloproof.cli.swaps import stage_swaps
-from oloproof.decisions.deciding import check_policies, decide_comparison
+from oloproof.decisions.deciding import check_policies, comparing_confidence, decide_comparison
 from oloproof.errors import ConfigurationError
 from oloproof.jsonform import to_json
 from oloproof.paired_runs import PairedRuns
 from oloproof.report.comparison_text import MAX_SLICE_LINES, comparison_text
-from oloproof.workplace import COMPARE_POLICY, load_policies
+from oloproof.workplace import COMPARE_POLICY, RELEASE_POLICY, load_policies
 
 
 def command(given: argparse.Namespace) -> int:
     if not given.swap and (given.base_config or given.criterion):
         option = "--base-config" if given.base_config else "--criterion"
         raise ConfigurationError(f"{option} is for --swap; give that too")
-    policies = load_policies(given.policy, given.config.parent, COMPARE_POLICY)
+    policies = load_policies(given.policy, given.config.parent, RELEASE_POLICY, COMPARE_POLICY)
     with existing_store(given.config) as store:
         candidate, baseline = store.runs.find_run(given.candidate), store.runs.find_run(given.baseline)
         if candidate.id == baseline.id:
@@ -35,7 +35,7 @@ def command(given: argparse.Namespace) -> int:
 
         rows = store.runs.rows
         pairs = PairedRuns(candidate, baseline, rows(candidate.id), rows(baseline.id))
-        comparison = pairs.comparison(policies[0].config.confidence_level if policies else 0.95)
+        comparison = pairs.comparison(comparing_confidence(policies))
         swaps = stage_swaps(given, store, comparison, (candidate, baseline), policies) if given.swap else ()
         unstable_by = {swap.criterion: swap.unstable for swap in swaps}
         gate = decide_comparison(pairs, comparison, policies, lambda: rows(candidate.id), unstable_by)

@@ -46,6 +46,14 @@ def check_policies(
         )
 
 
+def comparing_confidence(policies: Sequence[Policy]) -> float:
+    """What the figures of a comparison are told at: the confidence of the first policy that compares."""
+    for policy in policies:
+        if any(rule.reads == "pair" for rule in policy.config.rules):
+            return policy.config.confidence_level
+    return policies[0].config.confidence_level if policies else 0.95
+
+
 def decide_run(run: Run, policies: Sequence[Policy], rows: Rows, *, foresee: bool = False) -> Gate:
     """The gate of one run under its policies' rules on single runs. `rows` gives the run's cases anew each time. With
     `foresee` each rule that is open says what would settle it."""

@@ -113,6 +113,32 @@ class Differences(Scores):
 
 
 @dataclass(frozen=True)
+class Weighted:
+    """Distinct scores or differences in ascending order, each as often as its count says; its p-values alone."""
+
+    values: Values
+    counts: Sequence[int]
+    missing: int = 0
+    lower: float = 0.0
+
+    def p_above(self, bound: float) -> float:
+        import numpy as np
+
+        from oloproof.statistics.betting import betting_p_above
+
+        counts = np.asarray(self.counts, dtype=float)
+        return betting_p_above(self.values, self.missing, bound, self.lower, 1.0, counts)
+
+    def p_below(self, bound: float) -> float:
+        import numpy as np
+
+        from oloproof.statistics.betting import betting_p_below
+
+        counts = np.asarray(self.counts, dtype=float)
+        return betting_p_below(self.values, self.missing, bound, self.lower, 1.0, counts)
+
+
+@dataclass(frozen=True)
 class ExactDifferences:
     """Pairs of a pass/fail criterion: how many became better and worse of those observed on both sides."""
 

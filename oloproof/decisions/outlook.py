@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oloproof.decisions.claims import Claims, claims_of
-from oloproof.decisions.evidence import Evidence, ExactDifferences, Rate, Scores, Tested
+from oloproof.decisions.evidence import Evidence, ExactDifferences, Rate, Scores, Tested, Weighted
 from oloproof.decisions.grounds import Grounds
 from oloproof.decisions.records import Outlook, RuleState
 from oloproof.settings.rules import AnyRule, NewFailuresRule, ObservedCountRule
@@ -90,36 +90,8 @@ def _population(evidence: Evidence) -> _Population:
     values, found = np.unique(np.asarray(evidence.values, dtype=float), return_counts=True)
     lower = evidence.lower
     return _Population(
-        np.append(found.astype(float), evidence.missing), lambda c: _Weighted(values, c[:-1], c[-1], lower)
+        np.append(found.astype(float), evidence.missing), lambda c: Weighted(values, c[:-1], c[-1], lower)
     )
-
-
-@dataclass(frozen=True)
-class _Weighted:
-    """Distinct scores or differences, each as often as its count says."""
-
-    values: Counts
-    counts: Sequence[int]
-    missing: int
-    lower: float
-
-    def p_above(self, bound: float) -> float:
-        import numpy as np
-
-        from oloproof.statistics.betting import betting_p_above
-
-        return betting_p_above(
-            self.values, self.missing, bound, self.lower, 1.0, np.array(self.counts, float)
-        )
-
-    def p_below(self, bound: float) -> float:
-        import numpy as np
-
-        from oloproof.statistics.betting import betting_p_below
-
-        return betting_p_below(
-            self.values, self.missing, bound, self.lower, 1.0, np.array(self.counts, float)
-        )
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def decision_lines(decisions: Sequence[Decision]) -> list[str]:
         return []
     return [
         "Decisions",
-        *(f"  {plain(d.rule)}  {_about(d)}  {d.asks}  {d.state.value}  {d.reason}" for d in decisions),
+        *(f"  {plain(d.rule)}  {about_text(d)}  {d.asks}  {d.state.value}  {d.reason}" for d in decisions),
     ]
 
 
@@ -43,6 +43,6 @@ def gate_line(gate: Gate) -> str:
     return line
 
 
-def _about(decision: Decision) -> str:
+def about_text(decision: Decision) -> str:
     """The metric, and the slice of the cases where the rule is not about all of them."""
     return decision.metric if decision.scope == "all" else f"{decision.metric}  {plain(decision.scope)}"

@@ -42,6 +42,21 @@ def signed_score(difference: float) -> str:
     return f"{_nearest(difference):+}"
 
 
+def percent_floor(rate: float) -> str:
+    """A lower end of a rate as `75.2%`: rounded down, as in `percent_interval`."""
+    return f"{_hundredfold(_rounded(Decimal(_finite(rate)), ROUND_FLOOR))}%"
+
+
+def percent_ceiling(rate: float) -> str:
+    """An upper end of a rate, rounded up."""
+    return f"{_hundredfold(_rounded(Decimal(_finite(rate)), ROUND_CEILING))}%"
+
+
+def points_ceiling(difference: float) -> str:
+    """How far an interval of a difference reaches, in points without a sign, as `33.6`: rounded up."""
+    return f"{_hundredfold(_rounded(Decimal(_finite(difference)), ROUND_CEILING))}"
+
+
 def percent_interval(interval: Interval) -> str:
     """An interval of a rate as `[38.5%, 91.0%]`."""
     lower, upper = _outwards(interval)
