@@ -6,7 +6,7 @@ Loaded inside the worker, so standard library only.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 #: Folders whose files do not count: caches, environments, and what tools keep for themselves.
 PASSED_OVER = frozenset(
@@ -33,6 +33,13 @@ COMPILED = ".pyc"
 LINK, EXISTENCE = "//link", "//exists"
 
 
+class Place(NamedTuple):
+    """A folder whose files count: what their names begin with, and the links on the way to it."""
+
+    prefix: str
+    links: tuple[str, ...] = ()
+
+
 class Places:
     """Names of files below a root, with forward slashes. `root` may be given through a link."""
 
@@ -42,70 +49,61 @@ class Places:
         self._given = os.path.abspath(root).rstrip(os.sep) + os.sep
         self._temporary = _temporary_folders(self._below)
         self._environments: dict[str, bool] = {}
-        self._real: dict[str, str] = {}
+        self._places: dict[str, Place | None] = {}
 
     def names(self, path: str) -> list[str]:
         """What counts when the file of an absolute path is opened, or the folder listed if it ends in a slash: its
         name, and each link on the way. Empty when it does not count."""
-        if path.endswith(COMPILED):
-            return []
         folder, name = os.path.split(path)
-        real = self._real.get(folder)
-        if real is None:
-            real = self._real[folder] = os.path.realpath(folder)
-        place = f"{real}{os.sep}{name}" if name else real
-        if place == self._root:
-            return ["./"]
-        if path == place:  # no link on the way
-            below = place[len(self._below) :] if place.startswith(self._below) else None
-        else:
-            below = self._inside(path)
-        if not place.startswith(self._below):
-            # Through a link of the project to what lies outside: it counts under the name that it has inside.
-            found = [] if below is None else [below]
-        else:
-            found = [place[len(self._below) :]]
-            if below is not None and below != found[0]:
-                found += self._links(below if name else below + os.sep)
-        if not found or place.startswith(self._temporary) or self._is_no_file(place, name):
+        if folder not in self._places:
+            self._places[folder] = self._place(folder)
+        place = self._places[folder]
+        if place is None or path.endswith(COMPILED) or not is_text(name):
             return []
-        found = [each + "/" if not name and not each.endswith(("/", LINK)) else each for each in found]
-        return [each for each in found if self._is_own(each)]
+        return [f"{place.prefix}{name}" or "./", *place.links]
 
-    def _inside(self, path: str) -> str | None:
-        """The path below the root as it was written; None when it does not lead through the root."""
-        path = os.path.normpath(path)
+    def _place(self, folder: str) -> Place | None:
+        real = os.path.join(os.path.realpath(folder), "")
+        inside = self._inside(folder)
+        links: tuple[str, ...] = ()
+        if real.startswith(self._below):
+            prefix = real[len(self._below) :]
+            if inside is not None and inside != prefix:
+                links = self._links(inside)
+        elif inside is not None:  # a link to what lies outside: it counts under the name that it has inside
+            prefix = inside
+        else:
+            return None
+        if (
+            real.startswith(self._temporary)
+            or not is_text(prefix)
+            or not self._is_own(prefix.split("/")[:-1])
+        ):
+            return None
+        return Place(prefix, tuple(each for each in links if is_text(each)))
+
+    def _inside(self, folder: str) -> str | None:
+        """The way below the root to a folder as it was written, with a slash at its end; None when it does not lead
+        through the root."""
+        folder = os.path.join(os.path.normpath(folder), "")
         for root in (self._below, self._given):
-            if path.startswith(root):
-                return path[len(root) :]
-        folder = os.path.dirname(path)
-        while folder != os.path.dirname(folder):
-            if os.path.realpath(folder) == self._root:
-                return path[len(folder) + 1 :]
-            folder = os.path.dirname(folder)
+            if folder.startswith(root):
+                return folder[len(root) :]
+        start = os.path.dirname(folder.rstrip(os.sep))
+        while start != os.path.dirname(start):
+            if os.path.realpath(start) == self._root:
+                return folder[len(start) + 1 :]
+            start = os.path.dirname(start)
         return None
 
-    def _links(self, below: str) -> list[str]:
-        """The links among the folders of a path below the root."""
-        found = []
-        place = self._root
-        parts = below.split(os.sep)
-        for at, part in enumerate(parts[:-1], 1):
-            place = os.path.join(place, part)
-            if os.path.islink(place):
-                found.append("/".join(parts[:at]) + LINK)
-        return found
+    def _links(self, inside: str) -> tuple[str, ...]:
+        """The links among the folders of a way below the root."""
+        parts = inside.split("/")[:-1]
+        ways = ["/".join(parts[:at]) for at in range(1, len(parts) + 1)]
+        return tuple(way + LINK for way in ways if os.path.islink(self._below + way))
 
-    def _is_no_file(self, place: str, name: str) -> bool:
-        return bool(name) and os.path.lexists(place) and not os.path.isfile(place)
-
-    def _is_own(self, name: str) -> bool:
-        """Whether what has this name is the project's: in no cache and no environment; and whether it is text."""
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            return False
-        folders = name.removesuffix(LINK).split("/")[:-1]
+    def _is_own(self, folders: list[str]) -> bool:
+        """Whether what lies in these folders, from the root down, is the project's: no cache and no environment."""
         return PASSED_OVER.isdisjoint(folders) and not self._in_environment(folders)
 
     def _in_environment(self, folders: list[str]) -> bool:
@@ -118,6 +116,15 @@ class Places:
             if self._environments[place]:
                 return True
         return False
+
+
+def is_text(name: str) -> bool:
+    """Whether a name can be told: one that is no text in the system's encoding cannot."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def absolute(path: Any, folder: str | None = None) -> str:

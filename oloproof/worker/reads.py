@@ -159,7 +159,7 @@ class Reads:
             return
         stamp = _stamp(full)
         seen = self._seen
-        if seen[RETRIEVAL].get(full) == stamp or seen[reader].get(full) == stamp:
+        if stamp is None or seen[RETRIEVAL].get(full) == stamp or seen[reader].get(full) == stamp:
             return
         fingerprinted = full.endswith((".py", os.sep)) and reads_code()
         if not fingerprinted or (full.endswith(".py") and self._is_left_out(full)):
@@ -250,11 +250,15 @@ class Reads:
 
 
 def _stamp(full: str) -> object:
-    """What tells whether a file or folder has been changed, quick to find; empty when it is not there."""
+    """What tells whether a file or folder has been changed, quick to find; empty when it is not there, None when it is
+    a device or the like, or a folder that is not listed."""
     try:
         status = _status(full)
     except OSError:
         return ""
+    mode = status.st_mode
+    if not (stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and full.endswith(os.sep))):
+        return None
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
