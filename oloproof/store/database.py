@@ -97,6 +97,8 @@ class Database:
                 connection.close()
                 raise
         except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+                raise self._failure(error) from None
             raise ConfigurationError(
                 f"{path}: cannot be opened as a store ({error}); move it away to start with an empty one"
             ) from None

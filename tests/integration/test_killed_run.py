@@ -6,6 +6,7 @@ import json
 import random
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -67,6 +68,29 @@ def test_a_suite_killed_at_50_points_comes_to_what_an_undisturbed_one_does(
             assert running.stderr is not None
             assert running.stderr.read() == b""
     assert figures(oloproof, folder) == undisturbed
+
+
+@pytest.mark.parametrize("room", [20_000, 100_000, 300_000])
+def test_a_full_disk_ends_the_run_and_the_next_one_goes_on(
+    make_project: MakeProject, oloproof: Oloproof, room: int
+) -> None:
+    """No file may grow beyond `room`, which fails as a full disk does."""
+    cases = [case(f"case {n}" + "x" * 500, "blue" if n % 3 else "green") for n in range(300)]
+    app = SLOW.replace("0.2", "0")
+    folder = make_project(app, cases=cases)
+    limited = f"import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room})); "
+    done = subprocess.run(
+        [sys.executable, "-c", limited + "runpy.run_module('oloproof', run_name='__main__')", "run"],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 5
+    assert "store.sqlite3: the store failed (disk I/O error); what was stored before is kept" in done.stderr
+    assert figures(oloproof, folder) == figures(oloproof, make_project(app, cases=cases))
 
 
 def test_two_runs_at_once_on_one_store_both_finish_rightly(
