@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 import re
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -515,6 +517,39 @@ def test_what_if_says_what_a_comparison_with_a_run_under_that_setting_says_and_s
     compared = command(suite, "compare", "latest", "latest~1").lines
     figures = next(line for line in compared if line.startswith("correct: ")).split(" · ")[0]
     assert f"│ {figures.removeprefix('correct: ')} " in what_if.stdout
+
+
+def test_replays_of_drawn_cases_foretell_what_runs_under_the_settings_come_to(
+    project: Callable[..., Path], command: Command
+) -> None:
+    drawing = random.Random(20260916)
+    names = ["a", "b", "big", "n1", "n2", "t"]
+    cases = [
+        case(
+            f"case {n}",
+            drawing.sample(names, drawing.choice([0, 3, 4, 4, 4])),
+            drawing.sample(["a", "b"], drawing.choice([0, 1, 1, 2])),
+            traps=drawing.sample(["t", "n1"], drawing.randint(0, 1)),
+        )
+        for n in range(80)
+    ]
+    folder = project(cases)
+    tried = command(folder, "what-if", "latest", "--top-k", "1,3,4", "--token-budget", "4,7", "--json").record
+    baseline = command(folder, "runs", "--json").record[0]["id"]
+    moved = set()
+    noted(folder)
+    config = json.loads((folder / "oloproof.yaml").read_text())
+    for each in tried["settings"]:
+        setting = {name: each["setting"][name] for name in ("top_k", "token_budget")}
+        config["system"]["rag"] |= setting
+        (folder / "oloproof.yaml").write_text(json.dumps(config))
+        run = command(folder, "run", "--json").record["run"]
+        compared = command(folder, "compare", run["id"], baseline, "--json").record["comparison"]
+        assert compared["flips"] == each["flips"], setting
+        assert compared["metrics"] == each["metrics"], setting
+        moved |= {*each["flips"][0]["fixed"], *each["flips"][0]["new_failures"]}
+    assert noted(folder) == {}
+    assert len(moved) >= 8
 
 
 def test_a_grid_prints_a_row_a_setting_and_generates_each_context_once(suite: Path, command: Command) -> None:
