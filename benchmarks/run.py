@@ -102,6 +102,13 @@ def _rows(folder: Path, times: int) -> Iterator[Row]:
     what = f"fingerprint, {MODULES} modules, all seen before"
     yield Row(what, Measured(code), 0.1, None, "digests of the files", least)
 
+    reference = "copying the store"
+    cached = folder / "cached"
+    _python("cached_results.py", "make", cached)
+    least = json.loads(_python("cached_results.py", "copy", cached))
+    yield Row("save 100,000 stage results", _cached("save", cached, times), 6.0, 200, reference, least)
+    yield Row("restore 100,000 stage results", _cached("restore", cached, times), 3.0, 200, reference, least)
+
     betting, least = _probe("betting", folder, times)
     what = "betting interval of 10,000 values"
     yield Row(what, Measured(betting), 0.020, None, "its wealth at a single mean", least)
@@ -135,6 +142,11 @@ def _diagnose(project: Path, times: int) -> tuple[Measured, Measured]:
     diagnose = ("diagnose", "latest", "--intervention", "gold-context", "--criterion", "answer_correct")
     what_if = ("what-if", "latest", "--top-k", "3,4", "--token-budget", "60,120")
     return best_of(times, lambda: once(*diagnose)), best_of(times, lambda: once(*what_if))
+
+
+def _cached(action: str, folder: Path, times: int) -> Measured:
+    program = str(Path(__file__).with_name("cached_results.py"))
+    return best_of(times, lambda: run_once([sys.executable, program, action, str(folder)], folder))
 
 
 def _compare(project: Path, times: int) -> Measured:
