@@ -327,7 +327,8 @@ def test_a_base_whose_retrievals_were_stored_before_is_not_flagged(support: Chec
     assert support.report()["warnings"] == []
 
 
-def test_a_new_failure_that_passes_when_repeated_is_unstable(support: Checkout) -> None:
+def fail_on_the_first_call(support: Checkout) -> None:
+    """A head that answers one question wrongly when its process is asked for the first time."""
     support.branch("flaky")
     support.edit(
         "app.py",
@@ -342,6 +343,10 @@ def test_a_new_failure_that_passes_when_repeated_is_unstable(support: Checkout) 
         "    def steady(self, input, context):",
     )
     support.commit()
+
+
+def test_a_new_failure_that_passes_when_repeated_is_unstable(support: Checkout) -> None:
+    fail_on_the_first_call(support)
     done = support.preview()
     found = failures(support.report())
     assert {name: case["label"] for name, case in found.items()} == {"refund_annual": "UNSTABLE"}
@@ -354,6 +359,14 @@ def test_a_new_failure_that_passes_when_repeated_is_unstable(support: Checkout) 
     decisions = {d["rule"]: d for d in support.report()["gate"]["decisions"]}
     assert decisions["no-new-failures"]["reason"] == "unstable_could_change_outcome"
     assert done.returncode == 3
+
+
+def test_a_failure_that_holds_this_time_is_said_to_have_been_unstable_before(support: Checkout) -> None:
+    fail_on_the_first_call(support)
+    assert "Unstable when repeated before" not in support.preview().stdout
+    again = support.preview()
+    assert failures(support.report())["refund_annual"]["unstable"] is False
+    assert "Unstable when repeated before: `refund_annual` (1 of 4 repeats)" in again.stdout
 
 
 def test_the_repository_is_left_as_it_was(support: Checkout) -> None:
