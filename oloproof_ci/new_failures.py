@@ -156,8 +156,8 @@ class NewFailures:
         self._budget.spent += ours.steps.calls["generate"]
 
     def _swap(self, found: _Criterion, session: str) -> None:
-        if not found.flips.new_failures:
-            return
+        if not found.flips.new_failures or found.record.reads != "answer":
+            return  # what judges the retrieval depends on nothing else
         head, base = self._head, self._base
         swapping = stage_swapping(
             (head.run, head.host), (base.run, base.host), found.flips.criterion, self._store

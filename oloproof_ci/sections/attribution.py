@@ -30,14 +30,20 @@ _MAX_NAMES, _MAX_ERROR = 6, 80
 
 def headline_sentence(report: Report) -> str:
     """`Implicated: the change in retrieval (2 of 3), the change in generation (1 of 3).` of the first criterion whose
-    swaps found any; else empty."""
+    swaps found any, or that no single change suffices; else empty."""
     for failures in report.failures:
-        if failures.swap is not None and failures.swap.counts():
-            total = failures.swap.looked_into
-            of = f"{total}" if total == len(failures.new_failures) else f"the {total} looked into"
-            found = sorted(failures.swap.counts().items(), key=lambda entry: (-entry[1], len(entry[0])))
+        swap = failures.swap
+        if swap is None:
+            continue
+        total = swap.looked_into
+        of = f"{total}" if total == len(failures.new_failures) else f"the {total} looked into"
+        if swap.counts():
+            found = sorted(swap.counts().items(), key=lambda entry: (-entry[1], len(entry[0])))
             parts = [f"{_the_change(factors)} ({count} of {of})" for factors, count in found]
             return f"Implicated: {', '.join(parts)}."
+        none = sum(case.verdict is Verdict.NO_SINGLE_CHANGE for case in swap.cases)
+        if none:
+            return f"For {none} of {of} no single change suffices."
     return ""
 
 
@@ -76,7 +82,9 @@ def _totals(swapped: Sequence[AttributedCase], failures: CriterionFailures, repo
             found.append(f"{factor.value} is unchanged")
         else:
             verb = "passes" if passed == 1 else "pass"
-            found.append(f"with the {factor.value} of {base} {passed} of {len(tried)} {verb}")
+            text = f"with the {factor.value} of {base} {passed} of {len(tried)} {verb}"
+            missing = tried.count("missing")
+            found.append(f"{text}, {missing} gave no result" if missing else text)
     total = len(failures.new_failures)
     some = "" if len(swapped) == total else f"{len(swapped)} of "
     return f"**Stage swap** of {some}{counted(total, 'new failure')}, on recorded retrievals: {' · '.join(found)}."
@@ -91,12 +99,15 @@ def _rows(cases: Sequence[AttributedCase], swap: StageSwap, report: Report) -> s
 
 
 def _came_to(swap: Swap) -> str:
-    return _missing(swap) if swap.outcome == "missing" else _OUTCOMES[swap.outcome]
+    return f"{_OUTCOMES[swap.outcome]}{_why(swap)}"
 
 
 def _missing(swap: Swap) -> str:
-    text = f"the swap of {swap.factor.value} gave no result"
-    return f"{text} ({prose(shortened(swap.error, _MAX_ERROR))})" if swap.error else text
+    return f"the swap of {swap.factor.value} gave no result{_why(swap)}"
+
+
+def _why(swap: Swap) -> str:
+    return f" ({prose(shortened(swap.error, _MAX_ERROR))})" if swap.error else ""
 
 
 def _names(names: Sequence[str]) -> str:

@@ -17,6 +17,11 @@ def provenance_section(report: Report, room: Room) -> str:
     lines = [_work("here", report.head)]
     if report.base is not None:
         lines.append(_work(base_name(report), report.base))
+    calls = sum(failures.calls for failures in report.failures)
+    if calls:
+        lines.append(
+            f"{counted(calls, 'call')} of generate made for gold runs, repeats, swaps and experiments"
+        )
     lines += [_commits(report), _suite(report, room), _ids(report, room)]
     return f"<sub>{'<br>'.join(lines)}</sub>"
 

@@ -878,11 +878,13 @@ def test_what_is_not_attributed_says_why_and_the_factors_stand_in_the_heading() 
     }.items():
         assert re.search(rf"{name}\s*RETRIEVAL_MISS[^→]*→ not retrieved\s*{re.escape(says)}", text), says
     assert "Stage swap of 1 of 4 new failures" in text
+    assert "with the generation of main 0 of 1 pass, 1 gave no result" in text
     assert "assembly is unchanged" in text
 
 
 def test_a_failure_that_no_single_change_explains_is_said_to_be_one() -> None:
     text = attributed(cases=swap(a=("failed", None, "failed"), b=(None, None, None)).cases)
+    assert "For 1 of the 2 looked into no single change suffices." in text
     assert "no single change suffices" in text
     assert "nothing differs" in text
 
@@ -895,6 +897,13 @@ def test_what_was_tried_says_what_it_recovered_and_broke_of_how_many() -> None:
         "reranker app:best could not be tried: it failed on the case a: KeyError: 'x'"
     ) in text
     assert "Tried on" not in comment(blocked_report())
+
+
+def test_the_small_print_counts_the_calls_that_looking_into_failures_took() -> None:
+    first, second = failures(new_failure("a"), calls=9), failures(criterion="polite", calls=1)
+    text = comment(blocked_report(failures=(first, second)))
+    assert "<br>10 calls of generate made for gold runs, repeats, swaps and experiments<br>" in text
+    assert "calls of generate" not in comment(calm_report())
 
 
 def test_factors_are_hypotheses() -> None:
@@ -1119,7 +1128,10 @@ def everything() -> Report:
         ),
         failures=(
             failures(
-                UNSTABLE_CASE, UNSTABLE_IN_BASE, NO_GOLD, new_failure("x"), swap=SWAPPED, experiments=TRIED
+                *(UNSTABLE_CASE, UNSTABLE_IN_BASE, NO_GOLD, new_failure("x")),
+                swap=SWAPPED,
+                experiments=TRIED,
+                calls=31,
             ),
             many_failures(2, 1),
         ),
