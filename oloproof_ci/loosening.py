@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -99,8 +100,8 @@ def _rule(before: _Placed, after: _Placed) -> Iterator[Loosening]:
         if limits[1] > limits[0]:
             yield Loosening(where, f"{what}, max_missing_fraction", *map(_written, limits))
     yield from _method(before, after, where, what)
-    if before.rule.family is not None and before.rule.family != after.rule.family:
-        yield Loosening(where, f"{what}, family", before.rule.family, after.rule.family or "")
+    if after.rule.family is not None and before.rule.family != after.rule.family:
+        yield Loosening(where, f"{what}, family", _written(before.rule.family), after.rule.family)
 
 
 def _method(before: _Placed, after: _Placed, where: str, what: str) -> Iterator[Loosening]:
@@ -130,10 +131,19 @@ def _settings(before: Policy, after: Policy) -> Iterator[Loosening]:
         was, now = getattr(old, key), getattr(new, key)
         if looser(was, now):
             yield Loosening(where, key, _written(was), _written(now))
+    asked_before, asked = _questions(old), _questions(new)
+    for family, count in asked_before.items():
+        if asked[family] > count:  # each must fail more clearly, the more there are
+            yield Loosening(where, f"family {family}, rules", str(count), str(asked[family]))
     if set(old.block_on) - set(new.block_on):
         yield Loosening(where, "block_on", _states(old.block_on), _states(new.block_on))
     if _unseen(new) - _unseen(old) - set(old.block_on):
         yield Loosening(where, "warn_on", _states(old.warn_on), _states(new.warn_on))
+
+
+def _questions(policy: PolicyConfig) -> Counter[str]:
+    """How many rules each family corrects for: all but those that only count."""
+    return Counter(rule.family for rule in policy.rules if rule.family and not rule.counts_failures)
 
 
 def _unseen(policy: PolicyConfig) -> set[str]:

@@ -74,6 +74,21 @@ def test_a_regression_is_blocked_and_its_repair_updates_the_same_comment(workflo
     assert done.commands("warning") == []
 
 
+def test_the_base_branchs_policies_decide_unless_the_workflow_says_otherwise(workflow: Workflow) -> None:
+    policy = workflow.workspace / "compare.yaml"
+    text = policy.read_text(encoding="utf-8").replace("max: 0", "max: 9")
+    policy.write_text(re.sub(r"block_on: .*", "block_on: [FAIL]", text), encoding="utf-8")
+    (workflow.workspace / "release.yaml").unlink()
+    workflow.make_worse()
+    assert workflow.pull_request().code == 1
+    (comment,) = workflow.comments()
+    assert "### Looser than on `main`" in comment
+    assert "`rule no-new-failures, max`" in comment
+    assert workflow.pull_request(policy_from="head").code == 0
+    (comment,) = workflow.comments()
+    assert "The rules that decide are those of this pull request." in comment
+
+
 def test_the_base_is_what_was_merged_not_where_its_branch_is_now(workflow: Workflow) -> None:
     """The payload's base is older than the test merge: main has got a case more since."""
     stale = workflow.git("rev-parse", "main")

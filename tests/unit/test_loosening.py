@@ -114,6 +114,19 @@ def test_another_family_or_way_to_make_the_interval_is_told() -> None:
     assert told(policy(exact), policy(CLOSE)) == [("rule close, difference_method", "exact", "bounded")]
 
 
+def test_more_questions_in_a_family_make_each_fail_less_easily() -> None:
+    one = with_more(CLOSE, "family: topics")
+    two = with_more(
+        FLOOR.replace("min: 0.6", "margin: 0.6").replace("kind: min", "kind: non_inferiority"),
+        "family: topics",
+    )
+    assert told(policy(one), policy(one, two)) == [("family topics, rules", "1", "2")]
+    assert told(policy(one, two), policy(one, two)) == []
+    assert told(policy(CLOSE), policy(one)) == [("rule close, family", "not set", "topics")]
+    assert told(policy(one), policy(CLOSE)) == []
+    assert told(policy(one), policy(one, with_more(NEW, "family: topics"))) == []
+
+
 def test_a_rule_that_is_gone_is_told_and_a_new_one_is_not() -> None:
     assert told(policy(FLOOR, CLOSE), policy(CLOSE, NEW)) == [
         ("rule floor", "hit: at least 60.0%", "removed")
