@@ -14,10 +14,14 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from oloproof.cli import guarded
+from oloproof.cli.output import emit
+from oloproof.errors import EXIT_OK
 from oloproof.settings.policy import PolicyConfig
 from oloproof.settings.project import ProjectConfig
 from oloproof_ci.outcome import JobOutcome
 from oloproof_ci.report import Report
+from oloproof_ci.report_files import write
 
 FOLDER = Path("docs/schemas")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -114,12 +118,16 @@ def text(schema: dict[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
+    """Write every schema into a folder; gives the exit code."""
     folder = Path(arguments[0]) if arguments else FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, schema in schemas().items():
-        (folder / name).write_text(text(schema), encoding="utf-8")
-        print(f"Wrote {folder / name}")
-    return 0
+
+    def command() -> int:
+        for name, schema in schemas().items():
+            write(folder, name, text(schema))
+            emit(f"Wrote {folder / name}")
+        return EXIT_OK
+
+    return guarded(command, "oloproof_ci.schemas", traceback=False)
 
 
 if __name__ == "__main__":
