@@ -240,13 +240,13 @@ def test_a_killed_preview_goes_on_without_repeating_a_finished_call(
     with subprocess.Popen(
         [sys.executable, "-m", "oloproof_ci", "preview"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as running:
-        while repository.noted.total() < calls - 8:
+        while repository.noted.total() < calls - 2:
             assert running.poll() is None
             time.sleep(0.005)
         running.send_signal(signal.SIGKILL)
     before = repository.noted.total()
     report = repository.preview(*changes, store=True)
-    assert before + repository.calls.total() <= calls + 5  # what was in flight or had just finished
+    assert before + repository.calls.total() <= calls + 8  # what was in flight or had just finished
     assert verdicts(report) == verdicts(undisturbed)
     repository.preview(*changes, store=True)
     assert repository.calls.total() == 2 * len(ALL)  # the repeats of both sides, and nothing else
