@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -74,7 +75,10 @@ def _parser() -> argparse.ArgumentParser:
         description="Do what the event of a GitHub workflow asks: evaluate a pull request, a merge group or a branch, "
         "or publish the report of another run. Inputs are environment variables, as the runner passes them.",
     )
-    action.add_argument("--traceback", action="store_true", help="show where an error was raised")
+    debug = os.environ.get("RUNNER_DEBUG") == "1"
+    action.add_argument(
+        "--traceback", action="store_true", default=debug, help="show where an error was raised"
+    )
     action.set_defaults(command=_action)
     return parser
 

@@ -37,10 +37,10 @@ def comment(report: Report, max_bytes: int = MAX_BYTES, notes: Sequence[str] = (
     return text
 
 
-def whole(report: Report, notes: Sequence[str] = ()) -> str:
-    """Everything that a comment could say, as long as it is; what is beyond MAX_SUMMARY_BYTES is counted instead."""
-    text = _comment(report, everything(), notes)
-    return text if len(text.encode()) < MAX_SUMMARY_BYTES else comment(report, MAX_BYTES, notes)
+def whole(report: Report, max_bytes: int = MAX_SUMMARY_BYTES) -> str:
+    """Everything that a comment could say; when that is beyond `max_bytes`, as much as a comment does."""
+    text = _comment(report, everything(), ())
+    return text if len(text.encode()) < max_bytes else comment(report, min(max_bytes, MAX_BYTES))
 
 
 def _comment(report: Report, room: Room, notes: Sequence[str]) -> str:

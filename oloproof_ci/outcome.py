@@ -55,13 +55,14 @@ class SuiteOutcome:
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """Everything that one attempt of one job has to report. `head_sha` is the commit it is about, `leg` tells jobs of
-    one matrix apart, `url` is the job's page."""
+    """Everything that one attempt of one job has to report. `head_sha` is the commit it is about, `job` its name, and
+    `leg` tells jobs of one matrix apart."""
 
     version: int
     head_sha: str
     pull_request: int | None
     run_id: int
     run_attempt: int
+    job: str
     leg: str
     suites: tuple[SuiteOutcome, ...]

@@ -15,10 +15,12 @@ _SHORT = 7
 
 @dataclass(frozen=True)
 class Sides:
-    """The commit to report on, and the base; None: compare with nothing, as the input base says."""
+    """The commit to report on, and the base; None: compare with nothing. `left_out` says why, where that is worth a
+    warning."""
 
     head: Commit
     base: Base | None
+    left_out: str = ""
 
 
 def find_sides(repository: Repository, evaluation: Evaluation, wanted: str, fetching: Fetching) -> Sides:
@@ -33,7 +35,11 @@ def find_sides(repository: Repository, evaluation: Evaluation, wanted: str, fetc
             f"({head.ref}), nor its test merge; let actions/checkout take its default ref"
         )
     if wanted == "none":
-        return Sides(head, None)
+        return Sides(
+            head,
+            None,
+            "Nothing is compared with this run, since the input base is none: what newly fails is unknown.",
+        )
     if wanted != "auto":
         # actions/checkout leaves branches other than its own as those of origin alone
         remote = f"origin/{wanted}"

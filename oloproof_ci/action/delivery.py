@@ -15,7 +15,7 @@ from oloproof_ci.action.events import PullRequest
 from oloproof_ci.action.inputs import Inputs
 from oloproof_ci.action.job import Job
 from oloproof_ci.action.rendering import drafts, log_lines, outputs, status_description, summary
-from oloproof_ci.action.runner import Runner
+from oloproof_ci.action.runner import Level, Runner
 from oloproof_ci.action.verdict import Verdict
 from oloproof_ci.github.client import GitHub
 from oloproof_ci.github.errors import ApiError, explained
@@ -68,7 +68,8 @@ class Delivery:
         from_fork = pull is not None and pull.from_fork
         author = self._set_status(outcome, verdict, from_fork) if status else None
         if self._inputs.annotations == "on":
-            self._annotate(outcome)
+            # A job that fails shows what newly fails as errors, which leaves the warnings to what GitHub refuses.
+            self._annotate(outcome, "error" if verdict.status == "failure" else "warning")
         if comments and pull is not None and self._inputs.comment == "update":
             self.comment(drafts(outcome, self._job.url), pull, outcome.head_sha, author or None)
 
@@ -102,7 +103,7 @@ class Delivery:
         if posted.url:
             self._runner.set_outputs({"comment-url": posted.url})
 
-    def _annotate(self, outcome: JobOutcome) -> None:
+    def _annotate(self, outcome: JobOutcome, level: Level) -> None:
         """New failures at their lines in the case files, and errors of what could not be evaluated."""
         for suite in outcome.suites:
             if suite.failure is not None:
@@ -112,7 +113,7 @@ class Delivery:
             for failures in suite.report.failures:
                 for case in failures.new_failures:
                     self._runner.annotate(
-                        "warning",
+                        level,
                         f"{case.case_id} passes {failures.criterion} in the base and fails here: {case.label.value}",
                         title="New failure",
                         file=suite.report.dataset,

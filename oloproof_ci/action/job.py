@@ -15,7 +15,8 @@ Payload = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """One attempt of one job of a workflow run. `sha` is the commit that the event is about, `ref` its ref.
+    """One attempt of one job of a workflow run. `sha` is the commit that the event is about, `ref` its ref, `name` that
+    of the workflow and the job, `CI / evaluate`.
 
     `api_url` and `server_url` are the GitHub that the job runs on, github.com or an Enterprise Server.
     """
@@ -50,7 +51,9 @@ class Job:
             ref=environment.get("GITHUB_REF", ""),
             run_id=_number("GITHUB_RUN_ID", value("GITHUB_RUN_ID")),
             run_attempt=_number("GITHUB_RUN_ATTEMPT", environment.get("GITHUB_RUN_ATTEMPT") or "1"),
-            name=environment.get("GITHUB_JOB", ""),
+            name=" / ".join(
+                part for name in ("GITHUB_WORKFLOW", "GITHUB_JOB") if (part := environment.get(name, ""))
+            ),
             api_url=value("GITHUB_API_URL").rstrip("/"),
             server_url=value("GITHUB_SERVER_URL").rstrip("/"),
             workspace=Path(value("GITHUB_WORKSPACE")),

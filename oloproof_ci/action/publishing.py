@@ -75,9 +75,9 @@ def _problems(outcome: JobOutcome, publication: Publication) -> Sequence[str]:
         return [f"holds {len(outcome.suites)} suites, and 1 to {MAX_SUITES} are published"]
     if any((suite.report is None) == (suite.failure is None) for suite in outcome.suites):
         return ["a suite has neither a report nor a failure, or both"]
-    names = [outcome.leg, *(suite.config for suite in outcome.suites)]
+    names = [outcome.job, outcome.leg, *(suite.config for suite in outcome.suites)]
     if any(len(name) > MAX_NAME for name in names):
-        return [f"a suite or a leg has a name of more than {MAX_NAME} characters"]
+        return [f"a suite or a job has a name of more than {MAX_NAME} characters"]
     return []
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from oloproof.report.terminal import plain
 from oloproof_ci.action.verdict import Verdict
-from oloproof_ci.comment import comment, whole
+from oloproof_ci.comment import MAX_SUMMARY_BYTES, comment, whole
 from oloproof_ci.failed import failed_comment
 from oloproof_ci.github.marked import Mark
 from oloproof_ci.github.posting import Draft
@@ -24,7 +24,8 @@ def drafts(outcome: JobOutcome, url: str, notes: Sequence[str] = ()) -> list[Dra
 
 
 def _draft(outcome: JobOutcome, suite: SuiteOutcome, url: str, notes: Sequence[str]) -> Draft:
-    mark = Mark(suite.config, outcome.leg, outcome.head_sha, outcome.run_id, outcome.run_attempt)
+    job = f"{outcome.job} {outcome.leg}".strip()
+    mark = Mark(suite.config, job, outcome.head_sha, outcome.run_id, outcome.run_attempt)
     footer = f"\n\n{_footer(outcome, url)}"
 
     def render(max_bytes: int) -> str:
@@ -34,8 +35,9 @@ def _draft(outcome: JobOutcome, suite: SuiteOutcome, url: str, notes: Sequence[s
 
 
 def _footer(outcome: JobOutcome, url: str) -> str:
-    leg = f"matrix {code(leg_name(outcome.leg))} · " if outcome.leg else ""
-    return f"<sub>{leg}[job]({url}), with the whole report in its summary</sub>"
+    job = f" {code(outcome.job)}" if outcome.job else ""
+    leg = f" of the matrix {code(leg_name(outcome.leg))}" if outcome.leg else ""
+    return f"<sub>[job]({url}){job}{leg}, with the whole report in its summary</sub>"
 
 
 def _text(suite: SuiteOutcome, max_bytes: int, notes: Sequence[str]) -> str:
@@ -46,13 +48,14 @@ def _text(suite: SuiteOutcome, max_bytes: int, notes: Sequence[str]) -> str:
 
 
 def summary(outcome: JobOutcome) -> str:
-    """Every suite's whole report, as markdown."""
-    return "\n".join(_whole(suite) for suite in outcome.suites)
+    """Every suite's whole report, as markdown, below MAX_SUMMARY_BYTES."""
+    room = MAX_SUMMARY_BYTES // len(outcome.suites)
+    return "\n".join(_whole(suite, room) for suite in outcome.suites)
 
 
-def _whole(suite: SuiteOutcome) -> str:
+def _whole(suite: SuiteOutcome, max_bytes: int) -> str:
     if suite.report is not None:
-        return whole(suite.report)
+        return whole(suite.report, max_bytes)
     assert suite.failure is not None
     return failed_comment(suite.config, suite.failure)
 

@@ -14,7 +14,7 @@ from oloproof_ci.action.cache_summary import cache_section
 from oloproof_ci.action.carrying import CarriedResults, carried_results
 from oloproof_ci.action.checkout import Sides, find_sides
 from oloproof_ci.action.delivery import Delivery
-from oloproof_ci.action.evaluating import evaluate_suites, failed
+from oloproof_ci.action.evaluating import SuiteEvaluation, failed
 from oloproof_ci.action.events import (
     Baseline,
     Evaluation,
@@ -97,19 +97,20 @@ def _act(step: Step, asked: Plan) -> int:
         case Baseline(head):
             alone = Evaluation(head, None, exact=False, pull_request=None, comments=False)
             return _evaluate(step, alone, baseline=True)
+        case Evaluation(head=None, pull_request=PullRequest() as named):
+            return _act(step, _resolved(asked, named, step.github))
         case Evaluation():
-            return _evaluate(step, _resolved(asked, step.github), baseline=False)
+            return _evaluate(step, asked, baseline=False)
 
 
-def _resolved(asked: Evaluation, github: GitHub) -> Evaluation:
+def _resolved(asked: Evaluation, named: PullRequest, github: GitHub) -> Evaluation | Nothing:
     """An evaluation by the number of a pull request, with its head and base as they are now."""
-    if asked.head is not None or asked.pull_request is None:
-        return asked
     try:
-        pull = github.pull(asked.pull_request.number)
+        pull = github.pull(named.number)
     except ApiError as error:
-        number = asked.pull_request.number
-        raise UnfinishedError(f"Pull request #{number} could not be read: {error.said}") from None
+        raise UnfinishedError(f"Pull request #{named.number} could not be read: {error.said}") from None
+    if not pull.open:
+        return Nothing(f"pull request #{pull.number} is closed")
     return replace(
         asked,
         head=Commit(pull.head_ref, pull.head_sha),
@@ -135,7 +136,9 @@ def _deliver(step: Step, asked: Evaluation, suites: tuple[SuiteOutcome, ...], *,
     job, inputs = step.job, step.inputs
     head = asked.head.sha if asked.head else job.sha
     number = asked.pull_request.number if asked.pull_request else None
-    measured = JobOutcome(OUTCOME_VERSION, head, number, job.run_id, job.run_attempt, inputs.leg, suites)
+    measured = JobOutcome(
+        OUTCOME_VERSION, head, number, job.run_id, job.run_attempt, job.name, inputs.leg, suites
+    )
     outcome = without_secrets(measured, secrets_of(step.environment))
     verdict = decide(suites, inputs.fail_on)
     step.delivery.leave(outcome, verdict)
@@ -155,8 +158,10 @@ def _suites(
             fetching = Fetching(repository, job.server_url, inputs.token)
             sides = Sides(head, None) if baseline else find_sides(repository, asked, inputs.base, fetching)
             try:
+                debug = step.environment.get("RUNNER_DEBUG") == "1"
+                evaluation = SuiteEvaluation(repository, sides, inputs, quarters, carried, debug)
                 with step.runner.foreign_output():
-                    return evaluate_suites(repository, sides, inputs, quarters, carried)
+                    return evaluation.outcomes()
             finally:
                 carried.set_aside()
     except OloproofError as error:

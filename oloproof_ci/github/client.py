@@ -54,11 +54,14 @@ class GitHub:
     `backoff` is the unit of seconds between tries, which doubles.
     """
 
-    def __init__(self, token: str, api_url: str, repository: str, backoff: float = 1.0) -> None:
+    def __init__(
+        self, token: str, api_url: str, repository: str, backoff: float = 1.0, timeout: int = TIMEOUT
+    ) -> None:
         self._token = token
         self._api_url = api_url
         self._name = repository
         self._backoff = backoff
+        self._timeout = timeout
 
     def set_status(self, sha: str, state: str, context: str, description: str, url: str) -> str:
         """Set a commit's status; gives the login that it was set by, which is whose token this is. When the answer is
@@ -139,7 +142,7 @@ class GitHub:
         return Github(
             auth=Auth.Token(self._token),
             base_url=self._api_url,
-            timeout=TIMEOUT,
+            timeout=self._timeout,
             per_page=100,
             retry=retry,
             seconds_between_requests=None,

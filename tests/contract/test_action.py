@@ -58,7 +58,7 @@ def test_a_regression_is_blocked_and_its_repair_updates_the_same_comment(workflo
     assert done.outputs["report-path"] == "oloproof-report/report.json"
     assert "#issuecomment-" in done.outputs["comment-url"]
     assert done.summary.startswith("## ⛔ Oloproof · support-rag · BLOCK")
-    assert [re.findall(r"file=(.*?),line=(\d+)", line) for line in done.commands("warning")] == [
+    assert [re.findall(r"file=(.*?),line=(\d+)", line) for line in done.commands("error")] == [
         [("data/support.jsonl", line)] for line in ("4", "6", "7", "8")
     ]
 
@@ -169,8 +169,12 @@ def test_what_is_switched_off_is_not_asked_for(workflow: Workflow) -> None:
     workflow.make_worse()
     done = workflow.pull_request(comment="off", status="off", annotations="off", base="none")
     assert workflow.server.calls() == []
-    assert done.commands("warning") == []
-    assert workflow.report()["suites"][0]["report"]["base"] is None
+    assert done.commands("warning") == done.commands("error") == []
+    report = workflow.report()["suites"][0]["report"]
+    assert report["base"] is None
+    assert "not_compared" in [warning["code"] for warning in report["warnings"]], (
+        "which is no pass in silence"
+    )
 
 
 def test_as_many_failures_are_diagnosed_as_are_asked_for(workflow: Workflow) -> None:
@@ -226,6 +230,14 @@ def test_a_pull_request_can_be_named_by_number(workflow: Workflow) -> None:
     assert len(workflow.comments()) == 1
 
 
+def test_a_closed_pull_request_is_not_measured_by_number_either(workflow: Workflow) -> None:
+    path = f"/repos/{workflow.repository}/pulls/{workflow.number}"
+    workflow.server.ask("PATCH", path, {"state": "closed"})
+    payload = {"ref": "refs/heads/main", "inputs": {"pull-request": str(workflow.number)}}
+    done = workflow.run("workflow_dispatch", payload, "refs/heads/main")
+    assert (done.code, f"pull request #{workflow.number} is closed" in done.log) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("event", "payload", "code", "said"),
     [
@@ -252,7 +264,7 @@ def test_a_fork_gets_its_verdict_and_the_summary_without_a_comment(workflow: Wor
     workflow.server.fail("POST", WRITES, times=20, **FORBIDDEN)
     done = workflow.pull_request(fork=True)
     assert (done.code, done.outputs["gate"]) == (1, "BLOCK")
-    status, *_, comment = done.commands("warning")
+    status, comment = done.commands("warning")
     assert status.startswith(
         "::warning::The status was not written: a pull request from a fork has a read-only"
     )
@@ -318,7 +330,7 @@ def test_nothing_that_the_code_or_its_cases_say_becomes_a_command_or_a_mention(w
     workflow.push()
     done = workflow.pull_request()
     assert done.code == 1
-    assert [line for line in done.commands("error") if "forged" in line] == []
+    assert all(line.startswith("::error file=data/support.jsonl,line=") for line in done.commands("error"))
     assert all("##[" not in line or line.startswith("::") for line in done.log.splitlines())
     (comment,) = workflow.comments()
     assert "@team" not in re.sub(r"`[^`]*`+", "", comment)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,6 +229,16 @@ def test_a_failed_post_leaves_exactly_one_comment(
         assert 3.0 in conversation.slept, "GitHub said how long to wait"
 
 
+def test_a_post_that_is_answered_too_late_leaves_one_comment(conversation: Conversation) -> None:
+    conversation.server.fail("POST", COMMENTS, delay=1.8)
+    github = GitHub(JOB_TOKEN, conversation.server.url, conversation.repository, backoff=0.01, timeout=1)
+    posting = Posting(github, conversation.number, HEAD, JOB_LOGIN, time.sleep)
+    assert posting.post([draft("ours")]).outcome == "written"
+    assert conversation.sections() == {("oloproof.yaml", ""): "ours"}
+    posts = [call for call in conversation.server.calls() if call.startswith("POST")]
+    assert len(posts) == 1, "it was looked for before it was repeated"
+
+
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [
@@ -284,9 +295,6 @@ def test_a_server_that_stays_out_of_order_is_an_error_of_one_kind(conversation: 
 def test_a_comment_that_is_deleted_meanwhile_is_posted_anew(conversation: Conversation) -> None:
     comment = conversation.stands(section("first"))
     path = f"/repos/{conversation.repository}/issues/comments/{comment}"
-
-    class Deleting(Draft):
-        pass
 
     def render(_: int) -> str:
         if conversation.bodies():  # between reading and writing

@@ -13,6 +13,7 @@ from oloproof.jsonform import from_json, to_json
 from oloproof_ci.action.rendering import drafts, leg_name, log_lines, outputs, status_description, summary
 from oloproof_ci.action.secrets import secrets_of, without_secrets
 from oloproof_ci.action.verdict import FailOn, Verdict, decide
+from oloproof_ci.comment import MAX_SUMMARY_BYTES
 from oloproof_ci.outcome import OUTCOME_VERSION, Failure, JobOutcome, SuiteOutcome
 
 ALLOW, WARN, BLOCK = GateState.ALLOW, GateState.WARN, GateState.BLOCK
@@ -26,7 +27,7 @@ def suite(state: GateState = ALLOW, code: int = 0, **changes: object) -> SuiteOu
 
 
 def job(*suites: SuiteOutcome, leg: str = "") -> JobOutcome:
-    return JobOutcome(OUTCOME_VERSION, "a" * 40, 12, 7, 1, leg, suites)
+    return JobOutcome(OUTCOME_VERSION, "a" * 40, 12, 7, 1, "CI / evaluate", leg, suites)
 
 
 @pytest.mark.parametrize(
@@ -120,11 +121,21 @@ def test_a_matrix_job_is_called_by_its_values(leg: str, name: str) -> None:
 def test_sections_and_the_summary_say_everything_of_every_suite() -> None:
     outcome = job(suite(BLOCK, 1), BAD_INPUT, leg='{"python": "3.12"}')
     made = drafts(outcome, "https://ghe.example/run")
-    assert [draft.mark.key for draft in made] == [("a.yaml", outcome.leg), ("b.yaml", outcome.leg)]
+    job_and_leg = 'CI / evaluate {"python": "3.12"}'
+    assert [draft.mark.key for draft in made] == [("a.yaml", job_and_leg), ("b.yaml", job_and_leg)]
     texts = [draft.render(60_000) for draft in made]
-    assert all("matrix `3.12` · [job](https://ghe.example/run)" in text for text in texts)
+    footer = "[job](https://ghe.example/run) `CI / evaluate` of the matrix `3.12`, with"
+    assert all(footer in text for text in texts)
     assert "**The input is wrong**" in texts[1]
     assert all(title in summary(outcome) for title in ("support-rag · BLOCK", "`b.yaml` · BLOCK"))
+
+
+def test_the_summary_of_however_many_suites_is_below_what_the_runner_takes() -> None:
+    case = blocked_report().failures[0].new_failures[0]
+    many = replace(blocked_report().failures[0], new_failures=(replace(case, head_answer="x" * 300),) * 1000)
+    outcome = job(*[suite(BLOCK, 1, failures=(many,))] * 20)
+    assert len(summary(job(outcome.suites[0])).encode()) > 100_000, "one alone is shown whole"
+    assert len(summary(outcome).encode()) < MAX_SUMMARY_BYTES
 
 
 def test_a_section_keeps_to_its_room() -> None:

@@ -65,7 +65,7 @@ def test_a_report_follows_its_schema(report: Any) -> None:
         SuiteOutcome("oloproof.yaml", report, None),
         SuiteOutcome("b.yaml", None, Failure(2, "x")),
     )
-    outcome = JobOutcome(OUTCOME_VERSION, "a" * 40, 12, 1, 1, "", suites)
+    outcome = JobOutcome(OUTCOME_VERSION, "a" * 40, 12, 1, 1, "CI", "", suites)
     validator("outcome").validate(to_json(outcome))
 
 
