@@ -48,7 +48,7 @@ def test_each_input_has_the_models_default(metadata: dict[str, Any]) -> None:
 
 def test_the_outputs_are_those_that_are_set(metadata: dict[str, Any]) -> None:
     verdict = Verdict(GateState.ALLOW, "", 0, "success", True)
-    outcome = JobOutcome(OUTCOME_VERSION, "0" * 40, None, 1, 1, "", ())
+    outcome = JobOutcome(OUTCOME_VERSION, "0" * 40, None, 1, 1, "", "", ())
     assert list(metadata["outputs"]) == list(outputs(outcome, verdict, "report.json"))
 
 
