@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
 
 from oloproof.cli.output import complain, emit, emit_record
 from oloproof.decisions.deciding import check_policies
+from oloproof.decisions.prospects import Prospect, prospect_of
 from oloproof.errors import EXIT_CONFIGURATION, EXIT_OK, ConfigurationError
 from oloproof.evaluation import evaluator_records
 from oloproof.execution.host import AppHost
+from oloproof.jsonform import to_json
+from oloproof.report.plan_text import prospects_text
 from oloproof.report.terminal import plain
 from oloproof.settings.policy import Policy, load_policy
 from oloproof.settings.project import Project, load_project
 from oloproof.workplace import COMPARE_POLICY, RELEASE_POLICY, hosted, scan_suite
+
+T = TypeVar("T")
 
 #: The policies that are found beside a configuration, and what the rules of each may read.
 POLICIES = {RELEASE_POLICY: ("run",), COMPARE_POLICY: ("run", "pair")}
@@ -26,14 +33,15 @@ class Findings:
         self.good: list[str] = []
         self.problems: list[str] = []
 
-    def note(self, check: Callable[[], str]) -> bool:
-        """Whether a check passed; it gives a sentence, or raises ConfigurationError."""
+    def of(self, check: Callable[[], tuple[str, T]]) -> T | None:
+        """What a check gives beside its sentence; None when it raises ConfigurationError."""
         try:
-            self.good.append(check())
+            sentence, value = check()
         except ConfigurationError as error:
             self.problems += error.problems
-            return False
-        return True
+            return None
+        self.good.append(sentence)
+        return value
 
 
 def command(given: argparse.Namespace) -> int:
@@ -41,40 +49,65 @@ def command(given: argparse.Namespace) -> int:
     found = Findings()
     found.good.append(f"{project.path}: read")
     with hosted(project) as host:
-        found.note(lambda: _cases(project))
-        if found.note(lambda: _app(host)):
-            found.note(lambda: _evaluators(host))
-        for name, reads in POLICIES.items():
-            path = given.config.parent / name
-            if path.exists():
-                found.note(lambda path=path, reads=reads: _policy(project, load_policy(path), reads))  # type: ignore[misc]
+        cases = found.of(lambda: _cases(project))
+        if found.of(lambda: _app(host)):
+            found.of(lambda: _evaluators(host))
+        policies = _policies(project, given.config.parent, found)
+    prospects = [] if found.problems or not cases else _prospects(project, policies, cases)
     if given.json:
-        emit_record({"ok": not found.problems, "good": found.good, "problems": found.problems})
+        record = {"ok": not found.problems, "good": found.good, "problems": found.problems}
+        emit_record({**record, "cases": cases, "rules": [to_json(each) for each in prospects]})
     else:
         emit("\n".join(plain(sentence) for sentence in found.good))
+        if prospects and cases:
+            emit(f"\n{prospects_text(cases, prospects)}")
         for problem in found.problems:
             complain("oloproof", problem)
     return EXIT_CONFIGURATION if found.problems else EXIT_OK
 
 
-def _cases(project: Project) -> str:
+def _cases(project: Project) -> tuple[str, int]:
     facts = scan_suite(project)
-    return f"{facts.shown}: {facts.cases} cases"
+    return f"{facts.shown}: {_counted(facts.cases, 'case')}", facts.cases
 
 
-def _app(host: AppHost) -> str:
+def _app(host: AppHost) -> tuple[str, bool]:
     name, declared, rag = host.check(), host.declared, host.project.config.system.rag
     depth, top_k = rag.depth or declared["depth"], rag.top_k or declared["top_k"]
-    return f"{host.checkout.target}: {name}, depth {depth}, top_k {top_k}"
+    return f"{host.checkout.target}: {name}, depth {depth}, top_k {top_k}", True
 
 
-def _evaluators(host: AppHost) -> str:
-    host.evaluators()
+def _evaluators(host: AppHost) -> tuple[str, bool]:
+    host.check_evaluators()
     names = [record.criterion for record in evaluator_records(host.project.config.evaluators)]
-    return f"criteria: {', '.join(names)}"
+    return f"criteria: {', '.join(names)}", True
 
 
-def _policy(project: Project, policy: Policy, reads: tuple[str, ...]) -> str:
+def _policies(project: Project, folder: Path, found: Findings) -> list[Policy]:
+    """The policies beside the configuration that fit the suite."""
+    loaded = []
+    for name, reads in POLICIES.items():
+        path = folder / name
+        if path.exists():
+            loaded.append(found.of(lambda path=path, reads=reads: _policy(project, path, reads)))  # type: ignore[misc]
+    return [policy for policy in loaded if policy is not None]
+
+
+def _policy(project: Project, path: Path, reads: tuple[str, ...]) -> tuple[str, Policy]:
+    policy = load_policy(path)
     check_policies([policy], evaluator_records(project.config.evaluators), project.config.slices, reads)
-    rules = len(policy.config.rules)
-    return f"{policy.path}: {rules} rule{'' if rules == 1 else 's'}"
+    return f"{policy.path}: {_counted(len(policy.config.rules), 'rule')}", policy
+
+
+def _prospects(project: Project, policies: Sequence[Policy], cases: int) -> list[Prospect]:
+    """What so many cases can decide of each rule, whatever a run comes to."""
+    pass_fail = {e.criterion: e.kind == "pass_fail" for e in evaluator_records(project.config.evaluators)}
+    return [
+        prospect_of(rule, policy.config, pass_fail[rule.metric], cases)
+        for policy in policies
+        for rule in policy.config.rules
+    ]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

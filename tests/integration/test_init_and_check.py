@@ -32,6 +32,7 @@ def test_what_init_writes_is_accepted_by_check_and_run(quick: Oloproof, app: Pat
     assert "app:Rag: small, depth 3, top_k 2" in checked.stdout
     assert "criteria: answer_correct, hit_rate_at_2, ndcg_at_3" in checked.stdout
     assert "compare.yaml: 2 rules" in checked.stdout
+    assert "What 1 case can decide: 1 of 2 rules can pass" in checked.stdout
     assert quick("run", cwd=app).returncode == 0
 
 
@@ -70,7 +71,7 @@ def test_nothing_is_overwritten_and_then_nothing_is_written(quick: Oloproof, app
     ("arguments", "said"),
     [
         (["app:Nope"], "module app has no Nope"),
-        (["nowhere:Rag"], "nowhere:Rag could not be imported"),
+        (["nowhere:Rag"], "there is no module nowhere"),
         (["app"], "expected module:Class"),
         (["app:Rag", "--dataset", "/etc/passwd"], "--dataset: must be a relative path"),
         (["app:Rag", "--config", "missing/oloproof.yaml"], "no such folder"),
@@ -109,6 +110,15 @@ def test_check_names_an_app_that_cannot_be_imported(quick: Oloproof, make_projec
     done = quick("check", cwd=make_project("import nowhere_at_all"))
     assert done.returncode == 2
     assert "nowhere_at_all" in done.stderr
+
+
+def test_check_names_an_evaluator_of_the_users_that_is_not_there(
+    quick: Oloproof, make_project: MakeProject
+) -> None:
+    evaluators = [{"type": "python", "object": "judges:polite", "criterion": "polite"}]
+    done = quick("check", cwd=make_project(evaluators=evaluators))
+    assert done.returncode == 2
+    assert "judges" in done.stderr
 
 
 def test_a_rule_on_a_pair_in_the_policy_of_one_run_is_refused(
