@@ -67,18 +67,18 @@ def pair_cases(candidate: Sequence[CaseKey], baseline: Sequence[CaseKey]) -> Cas
 def _pair_by_content(
     candidate: Sequence[CaseKey], baseline: Sequence[CaseKey], unpaired: Sequence[int], there: dict[str, int]
 ) -> dict[int, int]:
-    """Pairs of equal contents among the cases that no id has paired; what is paired leaves `there`. Of several equal
-    cases the first on one side goes with the first on the other."""
+    """Pairs of equal contents among the cases that no id has paired; what is paired leaves `there`. Several equal
+    cases go together in the order of their ids."""
     if not unpaired or not there:
         return {}
     by_content: dict[bytes, list[int]] = {}
-    for number in there.values():
-        by_content.setdefault(baseline[number][1], []).append(number)
+    for case_id in sorted(there, reverse=True):
+        by_content.setdefault(baseline[there[case_id]][1], []).append(there[case_id])
     found = {}
-    for number in unpaired:
+    for number in sorted(unpaired, key=lambda number: candidate[number][0]):
         same = by_content.get(candidate[number][1])
         if same:
-            found[number] = same.pop(0)
+            found[number] = same.pop()
             del there[baseline[found[number]][0]]
     return found
 

@@ -10,6 +10,7 @@ from oloproof.decisions.gate import also
 from oloproof.decisions.records import Decision, Gate
 from oloproof.errors import OloproofError
 from oloproof.evaluation import Suite, evaluator_records
+from oloproof.evaluators import AnyEvaluator
 from oloproof.execution.host import AppHost
 from oloproof.run_records import Run
 from oloproof.settings.policy import Policy
@@ -76,8 +77,9 @@ def held_to(
 
 def _changes(head: Run, suite: Suite, base: AppHost, tree: Path, store: Store) -> SuiteChanges:
     changes = changed_cases(suite.facts, base.project)
+    before: Sequence[AnyEvaluator]
     try:
         before = base.evaluators(store.outlines)
-    except OloproofError:  # the base's app cannot be imported, and that is told as the baseline's failure
-        return changes
+    except OloproofError:  # without their code, those that are the user's own are taken to have changed
+        before = base.project.config.evaluators
     return with_evaluators(changes, head.evaluators, evaluator_records(before), tree)

@@ -48,15 +48,17 @@ def test_a_case_that_took_the_content_of_another_leaves_its_own_behind() -> None
 
 
 def test_of_equal_cases_each_pairs_once() -> None:
-    pairs = pair_cases(keys(c="1", d="1", e="1"), keys(a="1", b="1"))
-    assert pairs.renamed == (RenamedCase("a", "c"), RenamedCase("b", "d"))
-    assert pairs.added == ("e",)
+    for ours in (keys(c="1", d="1", e="1"), keys(e="1", d="1", c="1")):
+        for theirs in (keys(a="1", b="1"), keys(b="1", a="1")):
+            pairs = pair_cases(ours, theirs)
+            assert set(pairs.renamed) == {RenamedCase("a", "c"), RenamedCase("b", "d")}
+            assert pairs.added == ("e",)
 
 
 def test_the_order_of_the_cases_changes_no_pair() -> None:
     drawing = random.Random(7)
-    ours = keys(**{f"c{n}": str(n if n % 5 else n + 1000) for n in range(60)})
-    theirs = keys(**{f"c{n}" if n % 7 else f"old{n}": str(n) for n in range(70)})
+    ours = keys(**{f"c{n}": str(n if n % 5 else n % 4 + 1000) for n in range(60)})
+    theirs = keys(**{f"c{n}" if n % 7 else f"old{n}": str(n if n % 9 else 1000) for n in range(70)})
 
     def outcome(a: list[tuple[str, bytes]], b: list[tuple[str, bytes]]) -> Any:
         found = pair_cases(a, b)
