@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oloproof.pairing import EvaluatorChange
-from oloproof_ci.markdown import Align, prose, shortened, table
+from oloproof_ci.markdown import Align, code, prose, shortened, table
 from oloproof_ci.report import EditedCase, Loosening, Report, SuiteChanges
 from oloproof_ci.sections.figures import NONE
 from oloproof_ci.sections.room import Room
@@ -45,7 +45,7 @@ def _loosening(each: Loosening) -> list[str]:
 
 
 def _value(text: str) -> str:
-    return named(text) if text else NONE
+    return code(shortened(text, ANSWER)) if text else NONE
 
 
 def suite_section(report: Report, room: Room) -> str:
