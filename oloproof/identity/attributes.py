@@ -180,9 +180,9 @@ class Attributes(Names):
                 self.load("w", base.id, f"{node.target.attr}.__setitem__")  # a list is changed in place
         else:
             self.read(node.target)
-            local = self._scope.kind not in (MODULE, CLASS)
-            if local and isinstance(node.target, ast.Name) and not isinstance(node.value, ast.Constant):
-                self.load("w", node.target.id, "__iadd__")
+            if isinstance(node.target, ast.Name) and not isinstance(node.value, ast.Constant):
+                on_import = self._scope.kind in (MODULE, CLASS)
+                self.load("a" if on_import else "w", node.target.id, "" if on_import else "__iadd__")
         self.read(node.value)
 
     def _written_into(self, base: ast.expr, method: str = "") -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 
 from oloproof.identity.aliases import sources
 from oloproof.identity.attributes import Visitors
@@ -124,10 +125,18 @@ class Reader(Expressions):
         for parameter in (*parameters, arguments.vararg, arguments.kwarg):
             if parameter is not None and parameter.annotation is not None:
                 self.tokens.append(parameter.arg)
-                self.read(parameter.annotation)
+                self._annotation(parameter.annotation)
         if node.returns is not None:
             self.tokens.append("->")
-            self.read(node.returns)
+            self._annotation(node.returns)
+
+    def _annotation(self, node: ast.expr) -> None:
+        """Read an annotation, and what the strings in it name."""
+        self.read(node)
+        for part in ast.walk(node):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                    self.read(ast.parse(part.value, mode="eval").body)
 
     # -------------------------------------------------------------------------------------- statements
 
