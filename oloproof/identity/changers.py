@@ -24,7 +24,7 @@ class Changers:
         self._changing_methods: set[str] = set()
         #: The last parts of names of functions and classes that change their arguments when they are called.
         self._changing = {name.rpartition(".")[2] for name in ARGUMENT_CHANGERS} | {"heapq", "operator"}
-        self.self_changers: set[str] = set()
+        self.self_changers = {"send"}  # of generators
         self._find_changers()
         self._find_self_changers()
 

@@ -174,7 +174,8 @@ class Reach(References):
         self.member_of(owner, unit.name.rpartition(".")[2], Place(owner.module, owner, family))
 
     def method_elsewhere(self, owner: ProjectClass, number: int) -> None:
-        family = next((family for family in self._families if owner in family.members), None)
+        known = [self._system, *self._families] if self._system is not None else self._families
+        family = next((family for family in known if owner in family.members), None)
         if family is None:
             self.whole_class(owner)
         else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -115,22 +115,82 @@ prepare: sh make_index.sh
 """,
 }
 
+#: The same with roundabout ways to what decides a result. The folder `current` is a link.
+ROUNDABOUT_APP = """
+import importlib
+from pathlib import Path
+
+import sharing
+from oloproof import Passage, Retrieval, rag_system
+
+HERE = Path(__file__).parent
+
+
+def note(what):
+    with open(HERE / "calls.txt", "a") as file:
+        file.write(what + "\\n")
+
+
+@rag_system(name="roundabout", version="1", depth=4, top_k=3, token_budget=50, index_version="one")
+class Rag:
+    def retrieve(self, input, depth):
+        note("retrieve")
+        tone = (HERE / "current" / "tone.txt").read_text()
+        sharing.remember(input["q"])
+        return Retrieval(input["q"], depth, (Passage("d1", 1.0, "blue " + tone),))
+
+    def generate(self, input, context):
+        note("generate")
+        words = [importlib.import_module(name).word() for name in ("plugins.po" + "lite", "tests.wo" + "rds")]
+        return {"answer": context[0].text + sharing.remembered()[:0] + "".join(words)}
+
+    def count_tokens(self, passage):
+        note("count_tokens")
+        return len(passage.text.split())
+"""
+ROUNDABOUT = FILES | {
+    "app.py": ROUNDABOUT_APP,
+    "sharing.py": """KEPT = [""]
+kept = KEPT
+
+
+def remember(question):
+    kept[0] = question
+
+
+def remembered():
+    return KEPT[0]
+""",
+    "plugins/polite.py": "def word():\n    return 'please'\n",
+    "tests/words.py": "def word():\n    return 'thanks'\n",
+    "first/tone.txt": "calm",
+    "second/tone.txt": "loud",
+}
+
 
 @dataclass(frozen=True)
 class Mutation:
-    """A change, in words and as an edit; what must run again; and what the environment adds."""
+    """A change, in words and as an edit; what must run again; what the environment adds; and to which project."""
 
     what: str
     runs: tuple[str, ...]
     edit: Callable[[Path], None] = lambda folder: None
     env: dict[str, str] = field(default_factory=dict)
+    roundabout: bool = False
 
 
-def write_project(folder: Path) -> None:
-    """Write the project as it is before any change."""
-    for name, text in FILES.items():
+def write_project(folder: Path, files: Mapping[str, str]) -> None:
+    """Write a project as it is before any change."""
+    for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
+    if "first/tone.txt" in files:
+        (folder / "current").symlink_to("first")
+
+
+def _link_moved(folder: Path) -> None:
+    (folder / "current").unlink()
+    (folder / "current").symlink_to("second")
 
 
 def replaced(file: str, old: str, new: str) -> Callable[[Path], None]:
@@ -230,6 +290,24 @@ CODE = [
         EVERYTHING,
         replaced("app.py", "self.corpus = json", "self.other = 1\n        self.corpus = json"),
     ),
+    Mutation(
+        "what `retrieve` puts into a list that `generate` reads by another name",
+        (RETRIEVE, GENERATE, JUDGE),
+        replaced("sharing.py", "= question", "= question * 2"),
+        roundabout=True,
+    ),
+    Mutation(
+        "a module that `generate` imports by a name made at run time",
+        (GENERATE, JUDGE),
+        replaced("plugins/polite.py", "please", "pray"),
+        roundabout=True,
+    ),
+    Mutation(
+        "the same in a folder of tests",
+        (GENERATE, JUDGE),
+        replaced("tests/words.py", "thanks", "many thanks"),
+        roundabout=True,
+    ),
     Mutation("a custom evaluator's function", (JUDGE,), replaced("checks.py", "< int", "<= int")),
 ]
 SETTINGS = [
@@ -267,6 +345,12 @@ DATA = [
         "a folder that `retrieve` lists gains a file (with a warning)",
         EVERYTHING,
         appended("pages/second.md", "Another page.\n"),
+    ),
+    Mutation(
+        "a link to a folder in which `retrieve` opens a file leads to another (with a warning)",
+        EVERYTHING,
+        _link_moved,
+        roundabout=True,
     ),
     Mutation("a file that only `generate` opens", (GENERATE, JUDGE), replaced("prompt.txt", "The", "Our")),
     Mutation(
@@ -306,6 +390,7 @@ NEUTRAL = [
     Mutation(
         "a function that nothing calls", NOTHING, replaced("app.py", "return text\n", "return text * 2\n")
     ),
+    Mutation("nothing, with roundabout ways", NOTHING, roundabout=True),
     Mutation("a module that nothing imports", NOTHING, replaced("unrelated.py", "1", "2")),
     Mutation("a file that no stage opens", NOTHING, appended("notes.md", "More.\n")),
     Mutation("metadata", NOTHING, replaced("cases.jsonl", "colours", "paint")),
