@@ -13,6 +13,7 @@ from oloproof.diagnosis.experiments import TriedExperiment, candidate_settings, 
 from oloproof.diagnosis.factors import implicated_factors
 from oloproof.diagnosis.labels import NO_GOLD_CONTEXT, Outcome
 from oloproof.diagnosis.records import Diagnosis
+from oloproof.errors import ConfigurationError, UnfinishedError
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
 from oloproof.run_records import EvaluatorRecord, Run
@@ -27,7 +28,7 @@ from oloproof.workplace import (
     system_clock,
 )
 from oloproof_ci.findings import Recorded, describe_new_failures
-from oloproof_ci.report import CriterionFailures, LabelledCase
+from oloproof_ci.report import CriterionFailures, LabelledCase, Warning
 
 #: Which failures of the head are looked into.
 Scope = Literal["new-failures", "all-failures", "off"]
@@ -85,23 +86,34 @@ class NewFailures:
         self._lines = lines
         self._watch = watch
         self._scope = scope
+        #: What a reader must know of it: why it came to no end.
+        self.warnings: tuple[Warning, ...] = ()
 
     def describe(self, criteria: Sequence[Flips]) -> tuple[CriterionFailures, ...]:
         """What became of the cases of each criterion. Gold runs and repeats of all come before the first swap."""
         found = [_Criterion(flips, self._record(flips.criterion)) for flips in criteria]
         failing = [each for each in found if self._wanted(each.flips)]
         if failing:
-            failures = [(self._head.run, each.flips.criterion) for each in failing]
-            with (
-                guarded(self._head.host, self._store, self._base.host),
-                diagnosis_session(self._store, failures, "preview") as session,
-            ):
-                for phase in (self._diagnose, self._swap, self._experiment, self._diagnose_old):
-                    for each in failing:
-                        before = self._budget.spent
-                        phase(each, session)
-                        each.calls += self._budget.spent - before
+            try:
+                self._look_into(failing)
+            except (ConfigurationError, UnfinishedError) as error:
+                # What was measured stands without it: a base that is all stored was not even prepared before.
+                self.warnings = (
+                    Warning("diagnosis_stopped", f"Failures were not looked into further: {error}"),
+                )
         return tuple(self._described(each) for each in found)
+
+    def _look_into(self, failing: Sequence[_Criterion]) -> None:
+        failures = [(self._head.run, each.flips.criterion) for each in failing]
+        with (
+            guarded(self._head.host, self._store, self._base.host),
+            diagnosis_session(self._store, failures, "preview") as session,
+        ):
+            for phase in (self._diagnose, self._swap, self._experiment, self._diagnose_old):
+                for each in failing:
+                    before = self._budget.spent
+                    phase(each, session)
+                    each.calls += self._budget.spent - before
 
     def _wanted(self, flips: Flips) -> bool:
         if self._scope == "off":

@@ -222,7 +222,8 @@ class Preview:
         gate = self._held_to.gate(decided)
         record = _comparison_record(comparison, gate, found)
         store.runs.put_document(content_id(record), "comparison", system_clock().seconds(), record)
-        warnings = _warnings(head.run, baseline.run)
+        stopped = (replace(each, text=without_worktree(each.text, base.sha)) for each in looking.warnings)
+        warnings = (*_warnings(head.run, baseline.run), *stopped)
         return self._report(store, suite, head, base, baseline, gate, comparison, found, warnings)
 
     def _criteria(self, suite: Suite) -> list[str]:

@@ -280,6 +280,30 @@ def test_a_swap_without_result_leaves_the_case_unresolved(repository: Repository
     assert "Implicated: the change" not in repository.text
 
 
+def test_what_was_measured_is_reported_when_the_base_cannot_be_executed_again(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """A base whose results are all stored is prepared only for the repeats, which its preparation may not survive."""
+    marker = tmp_path / "marker"
+    prepare = f'case "$PWD" in *oloproof-base-*) test ! -e {marker} ;; esac'
+    repository.edit(("oloproof.yaml", '"version": 1', f'"version": 1, "prepare": {json.dumps(prepare)}'))
+    repository.git("commit", "--all", "--quiet", "--message", "Prepare")
+    try:
+        repository.preview(MUTED)
+        marker.touch()
+        report = repository.preview(MUTED, store=True)
+    finally:
+        repository.git("reset", "--hard", "--quiet", "HEAD~1")
+    (found,) = report["failures"]
+    assert {case["case_id"] for case in found["new_failures"]} == {"mute", "lost_mute"}
+    assert report["gate"]["state"] == "BLOCK"
+    (warning,) = report["warnings"]
+    assert warning["code"] == "diagnosis_stopped"
+    assert "Failures were not looked into further" in repository.text
+    assert "prepare" in warning["text"]
+    assert "oloproof-base-" not in warning["text"].partition("ended with")[2]
+
+
 @pytest.fixture
 def other(repository: Repository) -> Iterator[Path]:
     """A second checkout of main, beside the repository."""
