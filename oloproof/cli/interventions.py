@@ -7,6 +7,7 @@ import argparse
 from oloproof.diagnosis.replays import Setting, check_depth
 from oloproof.errors import ConfigurationError
 from oloproof.execution.host import AppHost
+from oloproof.identity.system import Reranker
 from oloproof.run_records import Run
 from oloproof.workplace import Store
 
@@ -55,5 +56,12 @@ def replayed_setting(given: argparse.Namespace, run: Run, host: AppHost, store: 
                 f"--token-budget {given.token_budget}: the budget of {run.id} is {system.token_budget}, and a replay "
                 "of its failures needs a larger one; `oloproof what-if` takes smaller ones too"
             )
-    reranker = None if given.reranker is None else host.reranker(given.reranker, store.outlines)
+    reranker = None if given.reranker is None else named_reranker(given.reranker, host, store)
     return Setting.of(run, top_k=given.top_k, token_budget=given.token_budget, reranker=reranker)
+
+
+def named_reranker(name: str, host: AppHost, store: Store) -> Reranker:
+    """The reranker of this name, once it is known that it can be called."""
+    reranker = host.reranker(name, store.outlines)
+    host.check_reranker(name)
+    return reranker

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from oloproof.cli.interventions import named_reranker
 from oloproof.cli.output import emit, emit_record
 from oloproof.cli.progress import Progress
 from oloproof.cli.stored import existing_store
@@ -52,7 +53,7 @@ def _try(given: argparse.Namespace, run: Run, host: AppHost, store: Store, progr
             f"--token-budget: {host.checkout.target} has no method count_tokens(self, passage) -> int, and tokens are "
             "never estimated"
         )
-    rerankers = [host.reranker(name, store.outlines) for name in given.reranker or ()]
+    rerankers = [named_reranker(name, host, store) for name in given.reranker or ()]
     settings = settings_grid(run, given.top_k or (), given.token_budget or (), rerankers)
     total = len(settings) * run.attempted
     replays = replaying(run, host, store, lambda done: progress(done, total))

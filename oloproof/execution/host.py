@@ -127,13 +127,23 @@ class AppHost:
         for index, each in enumerate(self.project.config.evaluators):
             if not isinstance(each, PythonEvaluator):
                 continue
-            request = {"op": "find", "object": each.object}
-            reply = perform(self.checkout, request, START_SECONDS)
-            if reply.kind is not None and not self._prepared:
-                self.prepare()
-                reply = perform(self.checkout, request, START_SECONDS)
+            reply = self._found_function(each.object)
             if reply.kind is not None:
                 raise self._import_failed(reply, each.object, ("evaluators", index, "object"))
+
+    def check_reranker(self, name: str) -> None:
+        """Raises ConfigurationError when a function `module:function` cannot be imported or is not there."""
+        reply = self._found_function(name)
+        if reply.kind is not None:
+            raise ConfigurationError(f"the reranker {name} cannot be called: {reply.message}")
+
+    def _found_function(self, name: str) -> Reply:
+        request = {"op": "find", "object": name}
+        reply = perform(self.checkout, request, START_SECONDS)
+        if reply.kind is not None and not self._prepared:
+            self.prepare()
+            reply = perform(self.checkout, request, START_SECONDS)
+        return reply
 
     def code_of(self, name: str, outlines: ParseCache | None = None) -> str:
         """The fingerprint of the code that a function of the user's, `module:function`, reaches."""

@@ -371,7 +371,6 @@ def test_a_budget_is_not_raised_where_there_is_none(project: Callable[..., Path]
         ("nothing", "rerank:nothing must return a tuple of the Passages it was given, got None"),
         ("ends", "exit status 3"),
         ("hangs", "within 1 s"),
-        ("missing", "module rerank has no missing"),
     ],
 )
 def test_a_reranker_that_fails_is_an_error_that_names_it_and_the_case(
@@ -384,6 +383,25 @@ def test_a_reranker_that_fails_is_an_error_that_names_it_and_the_case(
         assert f"the reranker rerank:{name} failed on the case below: " in finished.stderr
         assert told in finished.stderr
         assert len(finished.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("rerank:missing", "module rerank has no missing"),
+        ("rerank:Passage.__doc__", "rerank:Passage.__doc__ is no function but an object of type str"),
+        ("nowhere:best", "nowhere"),
+    ],
+)
+def test_a_reranker_that_is_not_there_is_refused_before_anything_is_called(
+    failures: Path, command: Command, name: str, told: str
+) -> None:
+    for arguments in ((*RERANK, name), ("what-if", "latest", "--reranker", name)):
+        finished = command(failures, *arguments)
+        assert (finished.returncode, finished.stdout) == (2, "")
+        assert f"the reranker {name} cannot be called: " in finished.stderr
+        assert told in finished.stderr
+    assert noted(failures) == {}
 
 
 @pytest.mark.parametrize(
