@@ -356,3 +356,117 @@ def test_a_rule_that_fits_nothing_ends_with_2_and_its_line(
     assert (finished.returncode, finished.stdout) == (2, "")
     assert problem in finished.stderr
     assert "policy.yaml:" in finished.stderr
+
+
+# ------------------------------------------------------------------------------------------------ planning
+
+
+def test_a_plan_of_a_comparison_says_what_would_settle_each_rule(
+    projects: dict[str, Path], quick: Oloproof
+) -> None:
+    folder = projects["equal"]
+    texts = [
+        "kind: non_inferiority, margin: 0.05",
+        "kind: non_inferiority, margin: 0.05, difference_method: exact",
+        "kind: superiority",
+        "kind: new_failures, max: 0",
+    ]
+    policy = written(folder, [rule(text) for text in texts])
+    comparison = quick("compare", "latest", "latest~1", "--json", "--policy", policy, cwd=folder).record["id"]
+    plan = quick("plan", comparison, "--policy", policy, cwd=folder)
+    assert plan.returncode == 0
+    rows = [line.split("│") for line in plan.lines if "rule-" in line]
+    assert [row[-2].strip() for row in rows] == [
+        "about 67 more cases like these would settle it: PASS",
+        "about 33 more cases like these would settle it: PASS",
+        "no number of cases like these would settle it",
+        "settled",
+    ]
+    record = quick("plan", comparison, "--json", "--policy", policy, cwd=folder).record
+    assert record["id"] == comparison
+    assert [each["outlook"] and each["outlook"]["more"] for each in record["rules"]] == [67, 33, None, None]
+
+
+def test_a_plan_of_a_run_reads_its_rules_alone(projects: dict[str, Path], quick: Oloproof) -> None:
+    folder = projects["equal"]
+    policy = written(folder, [rule("kind: min, min: 0.95"), rule("kind: superiority")])
+    plan = quick("plan", "latest", "--policy", policy, cwd=folder)
+    (row,) = [line for line in plan.lines if "rule-" in line]
+    assert "about 32 more cases like these would settle it: PASS" in row
+
+
+def test_before_anything_ran_a_plan_says_what_the_suite_can_decide(
+    make_project: MakeProject, quick: Oloproof
+) -> None:
+    folder = make_project(cases=[case(f"case {n}") for n in range(13)])
+    rules = [
+        rule("kind: min, min: 0.95"),
+        rule("kind: non_inferiority, margin: 0.05"),
+        rule("kind: new_failures, max: 0"),
+    ]
+    policy = written(folder, rules)
+    plan = quick("plan", "--policy", policy, cwd=folder)
+    assert plan.returncode == 0
+    assert plan.lines[0] == "What 13 cases can decide: 1 of 3 rules can pass"
+    cells = [[cell.strip() for cell in line.split("│")[4:6]] for line in plan.lines if "rule-" in line]
+    assert cells == [
+        ["cannot pass: at best, the interval reaches down to 75.2%; fails from 3 failures on", "72"],
+        [
+            "cannot pass: when no pair differs, the interval still reaches 33.6 points; fails from 9 worse pairs on",
+            "107 (73 with difference_method: exact)",
+        ],
+        ["is decided by the cases seen, however few", "any"],
+    ]
+    enough = quick("plan", "--policy", policy, "--cases", 107, "--json", cwd=folder).record
+    assert enough["cases"] == 107
+    assert [each["bears"] for each in enough["rules"]] == [0, 0, None]
+    assert not (folder / ".oloproof").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "neither this nor compare.yaml is there; name a policy with --policy FILE"),
+        (("--cases", "0", "--policy", "policy.yaml"), "expected a whole number of at least 1"),
+        (("latest", "--cases", "5", "--policy", "policy.yaml"), "leave it out, or leave out the id"),
+        (("latest~9", "--policy", "policy.yaml"), "there is no run latest~9"),
+    ],
+)
+def test_a_plan_of_nothing_ends_with_2(
+    projects: dict[str, Path], oloproof: Oloproof, arguments: tuple[str, ...], problem: str
+) -> None:
+    folder = projects["equal"]
+    written(folder, [rule("kind: min, min: 0.5")])
+    finished = oloproof("plan", *arguments, cwd=folder)
+    assert (finished.returncode, finished.stdout) == (2, "")
+    assert problem in finished.stderr
+
+
+def test_order_of_cases_and_number_of_workers_change_no_digit_of_a_decision(
+    projects: dict[str, Path], quick: Oloproof, tmp_path: Path
+) -> None:
+    texts = [
+        "kind: non_inferiority, margin: 0.05, difference_method: exact",
+        "kind: non_inferiority, margin: 0.05, metric: graded",
+        "kind: min, min: 0.6, metric: graded",
+        f"kind: min, min: 0.86, {TOPIC}blue-red",
+        f"kind: min, min: 0.7, {TOPIC}blue-blue",
+    ]
+    folder = projects["mixed"]
+    policy = written(folder, [rule(text) for text in texts], families=["f"])
+    first = quick("compare", "latest", "latest~1", "--json", "--policy", policy, cwd=folder).record["gate"]
+    cases = folder / "cases.jsonl"
+    before = cases.read_text(), (folder / "oloproof.yaml").read_text()
+    cases.write_text("".join(sorted(before[0].splitlines(keepends=True), reverse=True)))
+    settings = json.loads(before[1]) | {"execution": {"workers": 2}}
+    settings["evaluators"].reverse()
+    (folder / "oloproof.yaml").write_text(json.dumps(settings))
+    runs = []
+    for state in (0, 1):
+        (folder / "app.py").write_text(APP.replace("STATE = 0", f"STATE = {state}"))
+        runs.append(quick("run", "--json", cwd=folder).record["run"]["id"])
+    again = quick("compare", runs[1], runs[0], "--json", "--policy", policy, cwd=folder).record["gate"]
+    cases.write_text(before[0])
+    (folder / "oloproof.yaml").write_text(before[1])
+    assert again == first
+    assert quick("plan", runs[1], "--policy", policy, cwd=folder).returncode == 0
