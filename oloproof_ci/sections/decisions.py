@@ -27,7 +27,7 @@ PAIR_KINDS = {"non_inferiority", "superiority", "equivalence"}
 COUNTING_KINDS = {"new_failures": "new_failures", "observed_count": "failures"}
 
 #: How many characters of a slice and its value are shown.
-_SCOPE = 40
+_SCOPE = 30
 
 #: Which exit code says that rules in a state block, and the order in which rules are told: the worst first.
 _BLOCKING_EXIT = {RuleState.FAIL: 1, RuleState.MANUAL_REVIEW: 4, RuleState.INSUFFICIENT_EVIDENCE: 3}

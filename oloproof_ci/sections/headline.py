@@ -21,7 +21,7 @@ _OTHER = {
     "no_policy": "**No policy decides here, so nothing gates**; the figures below are only shown.",
     "partial_run": "**The evaluation did not come to its end**{detail}; {effect}.",
     "no_observations": "**Nothing could be judged**{detail}; {effect}.",
-    "missingness_exceeds_policy": "**Too many cases gave no answer**{detail}; {effect}.",
+    "missingness_exceeds_policy": "**Too many cases errored**{detail}; {effect}.",
     "baseline_absent": "**There is nothing to compare with on {base}**{detail}.",
     "baseline_failed": "**The base {base} could not be measured**, so nothing is compared with it, and that blocks"
     "{detail}.",

@@ -14,7 +14,7 @@ from test_markdown import HOSTILE, PARSERS, Page, assert_inert, hostile, render
 
 from oloproof.comparison import Comparison, Flips, PairedMetric, PairedSliceRow
 from oloproof.decisions import claims, rules
-from oloproof.decisions.records import Decision, Gate, GateState, RuleState
+from oloproof.decisions.records import Decision, Gate, GateState, Outlook, RuleState
 from oloproof.diagnosis import labels
 from oloproof.diagnosis.attribution import StageSwap, Swap, SwapFactor, attribution, left_out
 from oloproof.diagnosis.experiments import TriedExperiment
@@ -236,7 +236,7 @@ VALID = Decision(
     "observed_failures_within_limit",
     counts={"failures": 0, "missing": 0, "observed": 13},
 )
-NOT_WORSE_OPEN = not_worse_rule(OPEN, "interval_overlaps_margin")
+NOT_WORSE_OPEN = not_worse_rule(OPEN, "interval_overlaps_margin", outlook=Outlook(FAIL, 41, 0.44))
 BLOCKED = Gate(
     GateState.BLOCK,
     1,
@@ -433,6 +433,50 @@ NDCG_RULE = not_worse_rule(
     metric="ndcg_at_6",
     interval=interval(-0.531, 0.306, 0.9),
 )
+BILLING = "slice/metadata.topic=billing"
+SLICE_RULE = not_worse_rule(
+    FAIL,
+    "upper_bound_below_margin",
+    estimate=-0.5,
+    interval=interval(-0.75, -0.25),
+    scope=BILLING,
+    family="topics",
+)
+MISSED_RULE = not_worse_rule(OPEN, "missingness_exceeds_policy", observed=4, missing=9, always_blocks=True)
+THIN_RULE = new_failures_rule(OPEN, "insufficient_support")
+JUDGE_RULE = not_worse_rule(OPEN, "evaluator_not_validated")
+SAME_RULE = not_worse_rule(
+    FAIL,
+    "systems_identical",
+    estimate=0.0,
+    kind="superiority",
+    asks="superiority",
+    interval=interval(-0.3, 0.3),
+)
+HIGHER_RULE = not_worse_rule(
+    FAIL,
+    "lower_bound_above_margin",
+    estimate=0.5,
+    asks="non-inferiority, margin 5.0 points, lower is better",
+    interval=interval(0.25, 0.75),
+)
+CHANGED_RULE = not_worse_rule(
+    FAIL,
+    "interval_outside_margins",
+    kind="equivalence",
+    asks="equivalence, margin 5.0 points",
+    estimate=-0.5,
+    interval=interval(-0.75, -0.25),
+)
+NO_BETTER_RULE = not_worse_rule(
+    OPEN,
+    "interval_overlaps_zero",
+    kind="superiority",
+    asks="superiority",
+    estimate=0.0,
+    interval=interval(-0.3, 0.3),
+)
+CEILING_RULE = replace(MIN_RULE, kind="max", asks="at most 20.0%", reason="lower_bound_above_maximum")
 
 
 def many_failures(count: int, diagnosed: int) -> CriterionFailures:
@@ -461,6 +505,18 @@ OUTCOMES = {
     "review": calm_report(gate=gate(GateState.BLOCK, 4, REVIEW_RULE)),
     "worse": calm_report(gate=gate(GateState.BLOCK, 1, WORSE_RULE)),
     "min": calm_report(gate=gate(GateState.BLOCK, 1, MIN_RULE)),
+    "max": calm_report(gate=gate(GateState.BLOCK, 1, CEILING_RULE)),
+    "slice": calm_report(gate=gate(GateState.BLOCK, 1, SLICE_RULE)),
+    "too many missing": calm_report(gate=gate(GateState.BLOCK, 3, MISSED_RULE)),
+    "too few": calm_report(gate=gate(GateState.BLOCK, 3, replace(THIN_RULE, observed=13))),
+    "not validated": calm_report(gate=gate(GateState.BLOCK, 3, JUDGE_RULE)),
+    "no better for being the same": calm_report(gate=gate(GateState.BLOCK, 1, SAME_RULE)),
+    "higher": calm_report(gate=gate(GateState.BLOCK, 1, HIGHER_RULE)),
+    "changed": calm_report(gate=gate(GateState.BLOCK, 1, CHANGED_RULE)),
+    "no better": calm_report(gate=gate(GateState.BLOCK, 3, NO_BETTER_RULE)),
+    "mostly errored": calm_report(
+        gate=Gate(GateState.BLOCK, 3, (VALID,), "missingness_exceeds_policy", "9 of 13 cases gave no answer")
+    ),
     "score": calm_report(gate=gate(GateState.BLOCK, 3, NDCG_RULE)),
     "missing": calm_report(gate=gate(GateState.BLOCK, 3, MISSING_RULE)),
     "unstable": calm_report(
@@ -558,6 +614,25 @@ SENTENCES = {
     "here.",
     "missing": "**2 results of `answer_correct` are missing and could change the outcome**; rule "
     "`no-new-failures` allows 0.",
+    "max": "**`hit_rate_at_2` is 30.8% [8.9%, 61.0%] here**; rule `retrieval-floor` asks for at most 20.0%. No case that "
+    "passes on `main` fails here.",
+    "slice": "**`answer_correct` where `metadata.topic=billing` is worse here than on `main`**: −50.0 points [−75.0, "
+    "−25.0]; rule `answers-not-worse` allows less than 5.0 points. No case that passes on `main` fails here.",
+    "too many missing": "**Too many results of `answer_correct` are missing**, 9 of 13, so rule `answers-not-worse` cannot "
+    "be decided. No case that passes on `main` fails here.",
+    "too few": "**`answer_correct` was observed on too few cases**, 13 cases, so rule `no-new-failures` cannot be decided.",
+    "not validated": "**`answer_correct` comes from a judge that was never checked against people**, so rule "
+    "`answers-not-worse` cannot be decided. No case that passes on `main` fails here.",
+    "no better for being the same": "**Nothing that could change `answer_correct` differs from `main`**; rule "
+    "`answers-not-worse` asks for better than before. No case that passes on `main` fails here.",
+    "higher": "**`answer_correct` is worse here than on `main`**: +50.0 points [+25.0, +75.0]; rule `answers-not-worse` "
+    "allows less than 5.0 points. No case that passes on `main` fails here.",
+    "changed": "**`answer_correct` differs from `main` by −50.0 points [−75.0, −25.0]**; rule `answers-not-worse` asks for "
+    "changed by less than 5.0 points. No case that passes on `main` fails here.",
+    "no better": "**The evidence does not settle it**: rule `answers-not-worse` asks that `answer_correct` is better than "
+    "before; found +0.0 points [−30.0, +30.0]. No case that passes on `main` fails here.",
+    "mostly errored": "**Too many cases errored**: 9 of 13 cases gave no answer; that blocks, whatever the rules "
+    "say. No case that passes on `main` fails here.",
     "unstable": "**1 new failure of `answer_correct` does not hold when repeated**; rule `no-new-failures` "
     "allows 0. Implicated: retrieval coverage (1 of 2).",
     "nothing observed for a rule": "**Nothing was observed for `answer_correct`**: rule `answers-not-worse` "
