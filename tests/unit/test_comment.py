@@ -614,22 +614,28 @@ SENTENCES = {
     "here.",
     "missing": "**2 results of `answer_correct` are missing and could change the outcome**; rule "
     "`no-new-failures` allows 0.",
-    "max": "**`hit_rate_at_2` is 30.8% [8.9%, 61.0%] here**; rule `retrieval-floor` asks for at most 20.0%. No case that "
+    "max": "**`hit_rate_at_2` is 30.8% [8.9%, 61.0%] here**; rule `retrieval-floor` asks for at most 20.0%. No "
+    "case that "
     "passes on `main` fails here.",
     "slice": "**`answer_correct` where `metadata.topic=billing` is worse here than on `main`**: −50.0 points [−75.0, "
     "−25.0]; rule `answers-not-worse` allows less than 5.0 points. No case that passes on `main` fails here.",
-    "too many missing": "**Too many results of `answer_correct` are missing**, 9 of 13, so rule `answers-not-worse` cannot "
+    "too many missing": "**Too many results of `answer_correct` are missing**, 9 of 13, so rule "
+    "`answers-not-worse` cannot "
     "be decided. No case that passes on `main` fails here.",
-    "too few": "**`answer_correct` was observed on too few cases**, 13 cases, so rule `no-new-failures` cannot be decided.",
+    "too few": "**`answer_correct` was observed on too few cases**, 13 cases, so rule `no-new-failures` cannot "
+    "be decided.",
     "not validated": "**`answer_correct` comes from a judge that was never checked against people**, so rule "
     "`answers-not-worse` cannot be decided. No case that passes on `main` fails here.",
     "no better for being the same": "**Nothing that could change `answer_correct` differs from `main`**; rule "
     "`answers-not-worse` asks for better than before. No case that passes on `main` fails here.",
-    "higher": "**`answer_correct` is worse here than on `main`**: +50.0 points [+25.0, +75.0]; rule `answers-not-worse` "
+    "higher": "**`answer_correct` is worse here than on `main`**: +50.0 points [+25.0, +75.0]; rule "
+    "`answers-not-worse` "
     "allows less than 5.0 points. No case that passes on `main` fails here.",
-    "changed": "**`answer_correct` differs from `main` by −50.0 points [−75.0, −25.0]**; rule `answers-not-worse` asks for "
+    "changed": "**`answer_correct` differs from `main` by −50.0 points [−75.0, −25.0]**; rule "
+    "`answers-not-worse` asks for "
     "changed by less than 5.0 points. No case that passes on `main` fails here.",
-    "no better": "**The evidence does not settle it**: rule `answers-not-worse` asks that `answer_correct` is better than "
+    "no better": "**The evidence does not settle it**: rule `answers-not-worse` asks that `answer_correct` is "
+    "better than "
     "before; found +0.0 points [−30.0, +30.0]. No case that passes on `main` fails here.",
     "mostly errored": "**Too many cases errored**: 9 of 13 cases gave no answer; that blocks, whatever the rules "
     "say. No case that passes on `main` fails here.",
