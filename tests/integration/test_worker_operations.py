@@ -150,8 +150,8 @@ def test_what_an_evaluator_may_not_return(make_workers: MakeWorkers, text: str, 
     ("function", "kind", "message"),
     [
         ("checks:none_such", "invalid_return", "module checks has no none_such"),
-        ("checks:NUMBER", "exception", "TypeError: 'int' object is not callable"),
-        ("missing:check", "exception", "ModuleNotFoundError: No module named 'missing'"),
+        ("checks:NUMBER", "invalid_return", "checks:NUMBER is no function but int 1"),
+        ("missing:check", "invalid_return", "there is no module missing in"),
         ("checks:few", "exception", "TypeError: few() got an unexpected keyword argument 'expected'"),
         ("checks:raises", "exception", "LookupError: no such rule"),
         ("checks:leaves", "exit", "the code called sys.exit(0)"),
@@ -162,7 +162,7 @@ def test_an_evaluators_fault_is_told(
     make_workers: MakeWorkers, function: str, kind: str, message: str
 ) -> None:
     reply = make_workers().call(evaluate(function))
-    assert (reply.kind, reply.message) == (kind, message)
+    assert (reply.kind, reply.message.partition(" /")[0]) == (kind, message)
     assert reply.log == ("about to raise\n" if function == "checks:raises" else "")
 
 
