@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Literal
 
 from oloproof.diagnosis.labels import Label, Outcome, Strength
@@ -17,7 +18,7 @@ from oloproof.records import Case, Execution, State
 from oloproof.report.case_text import fate
 from oloproof.run_records import CaseRow, EvaluatorRecord, Run
 from oloproof.settings.cases import case_from_json
-from oloproof.store.runs import Runs
+from oloproof.store.runs import Runs, pair_digest
 from oloproof.workplace import Store
 from oloproof_ci.report import ErroredCase, Errors, Evidence, NewFailure, Place
 
@@ -26,6 +27,8 @@ MAX_ANSWER = 300
 MAX_EVIDENCE = 4
 #: How many errored cases the report names.
 MAX_ERRORED = 20
+#: How many runs are looked through for the last result of a case.
+MAX_RUNS_BACK = 20
 #: How much of a commit's id names it.
 SHORT_SHA = 7
 _FATES = {"kept": "in context"}
@@ -182,6 +185,27 @@ def _came_to(row: CaseRow, indexes: Sequence[int]) -> Outcome | Literal["errored
     if not judged:
         return "missing"
     return "passed" if any(judgment.passed for judgment in judged) else "failed"
+
+
+class LastResults:
+    """What cases came to in the newest runs."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+
+    @cached_property
+    def _newest(self) -> list[Run]:
+        return self._runs.newest(MAX_RUNS_BACK)
+
+    def failed(self, case: Case) -> bool:
+        """Whether a case failed any pass/fail criterion when it was last measured; false where that is not known."""
+        content = pair_digest(case)
+        for run in self._newest:
+            for row in self._runs.rows(run.id, [case.id]):
+                if row.pair == content and row.execution is not None:
+                    judged = zip(run.evaluators, row.judgments, strict=True)
+                    return any(each.failed for evaluator, each in judged if evaluator.kind == "pass_fail")
+        return False
 
 
 def without_worktree(text: str, sha: str) -> str:

@@ -17,6 +17,7 @@ from oloproof.settings.policy import Policy
 from oloproof.settings.project import Project
 from oloproof.workplace import Store
 from oloproof_ci.adapting import adapt, review
+from oloproof_ci.findings import LastResults
 from oloproof_ci.gate_policies import GatePolicies
 from oloproof_ci.loosening import loosened_policies, loosened_suite
 from oloproof_ci.report import Loosening, PolicyFile, SuiteChanges, Warning
@@ -76,7 +77,7 @@ def held_to(
 
 
 def _changes(head: Run, suite: Suite, base: AppHost, tree: Path, store: Store) -> SuiteChanges:
-    changes = changed_cases(suite.facts, base.project)
+    changes = changed_cases(suite.facts, base.project, LastResults(store.runs).failed)
     before: Sequence[AnyEvaluator]
     try:
         before = base.evaluators(store.outlines)

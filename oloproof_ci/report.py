@@ -192,10 +192,12 @@ class EditedCase:
 @dataclass(frozen=True)
 class SuiteChanges:
     """What the head changes of the base's suite: its cases, held against the base's own case file, and its evaluators.
-    `problem` says why the cases could not be held against each other; then none is named."""
+    `removed_failing` names those of the removed that failed a criterion when they were last measured, as far as that is
+    known. `problem` says why the cases could not be held against each other; then none is named."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    removed_failing: tuple[str, ...] = ()
     renamed: tuple[RenamedCase, ...] = ()
     edited: tuple[EditedCase, ...] = ()
     evaluators: tuple[EvaluatorChange, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,9 @@ MAX_VALUE = 200
 _ABSENT = object()
 
 
-def changed_cases(head: CaseFileFacts, base: Project) -> SuiteChanges:
+def changed_cases(head: CaseFileFacts, base: Project, failed: Callable[[Case], bool]) -> SuiteChanges:
     """The cases that are not in both commits what they are in the other; why they are not known when the base's case
-    file cannot be read. The head's was checked.
+    file cannot be read. The head's was checked. `failed` says of a case of the base whether it last failed.
 
     Lines that both files hold to the letter are the same case; only the others are looked into.
     """
@@ -49,10 +49,10 @@ def changed_cases(head: CaseFileFacts, base: Project) -> SuiteChanges:
         ]
     except ConfigurationError as error:
         return SuiteChanges(problem=error.problems[0])
-    return _changes(after, before)
+    return _changes(after, before, failed)
 
 
-def _changes(after: Sequence[Case], before: Sequence[Case]) -> SuiteChanges:
+def _changes(after: Sequence[Case], before: Sequence[Case], failed: Callable[[Case], bool]) -> SuiteChanges:
     pairs = pair_cases(_keys(after), _keys(before))
     retagged = [
         after[i].id
@@ -60,11 +60,13 @@ def _changes(after: Sequence[Case], before: Sequence[Case]) -> SuiteChanges:
         if after[i].id == before[j].id and after[i].metadata != before[j].metadata
     ]
     edited = [*pairs.edited, *retagged]
+    here, there = {case.id: case for case in after}, {case.id: case for case in before}
     return SuiteChanges(
         added=pairs.added,
         removed=pairs.removed,
+        removed_failing=tuple(name for name in pairs.removed if failed(there[name])),
         renamed=pairs.renamed,
-        edited=tuple(_edited(edited, {case.id: case for case in after}, {case.id: case for case in before})),
+        edited=tuple(_edited(edited, here, there)),
     )
 
 

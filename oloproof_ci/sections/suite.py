@@ -71,6 +71,11 @@ def _cases(changes: SuiteChanges, room: Room) -> str:
     said = [
         f"{counted(len(names), 'case')} {what}: {listed(names, room.names)}" for what, names in lists if names
     ]
+    failing = changes.removed_failing
+    if failing:
+        said.append(
+            f"**{counted(len(failing), 'removed case')} failed when last measured**: {listed(failing, room.names)}"
+        )
     return "<br>\n".join(said)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -61,6 +63,9 @@ def test_a_deleted_case_an_edited_answer_and_a_renamed_evaluator_are_shown_and_r
 ) -> None:
     support.edit("compare.yaml", "version: 1", "version: 1\non_suite_change: review")
     support.commit("Ask a person when the suite changes")
+    subprocess.run(
+        [sys.executable, "-m", "oloproof", "run"], cwd=support.root, check=True, capture_output=True
+    )
     support.branch("own-test")
     lines = (support.root / "data" / "support.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in lines if '"seat_count"' not in line]
@@ -95,6 +100,7 @@ def test_a_deleted_case_an_edited_answer_and_a_renamed_evaluator_are_shown_and_r
     assert f"`{first['id']}`" in done.stdout
     assert "14 weeks" in done.stdout
     assert "1 case removed: `seat_count`" in done.stdout
+    assert "**1 removed case failed when last measured**: `seat_count`" in done.stdout
     assert "- `right` was called `answer_correct`" in done.stdout
     assert report["comparison"]["paired_cases"] == 13
 

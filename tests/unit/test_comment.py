@@ -325,6 +325,7 @@ LOOSENED = (
 SUITE = SuiteChanges(
     added=("seat_price",),
     removed=("seat_count",),
+    removed_failing=("seat_count",),
     renamed=(RenamedCase("refund_1", "refund_annual"),),
     edited=(
         EditedCase("trial_length", ("expected.answer", "metadata.topic"), "21 days", "three weeks", 7),
@@ -1299,7 +1300,8 @@ def test_cases_and_evaluators_that_differ_are_named_with_what_stood_there() -> N
         "1 case added: `seat_price`<br>",
         "1 case removed: `seat_count`<br>",
         "1 case renamed: `refund_1 → refund_annual`<br>",
-        "3 cases edited: `trial_length`, `late_fee`, `one_of_many`",
+        "3 cases edited: `trial_length`, `late_fee`, `one_of_many`<br>",
+        "**1 removed case failed when last measured**: `seat_count`",
         "- `right` was called `answer_correct`",
         "- `polite` reads other data: `words.txt`",
         "- `brief` has other settings: `field`, `ignore_case`",

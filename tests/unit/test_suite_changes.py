@@ -40,7 +40,8 @@ def changes(folder: Path, before: Sequence[Any] | bytes | None, after: Sequence[
             text = content if isinstance(content, bytes) else lines(content)
             (folder / name / "cases.jsonl").write_bytes(text)
     head = scan_cases(folder / "head" / "cases.jsonl")
-    return changed_cases(head, load_project(folder / "base" / "oloproof.yaml"))
+    project = load_project(folder / "base" / "oloproof.yaml")
+    return changed_cases(head, project, lambda case: case.metadata.get("last") == "failed")
 
 
 def test_the_same_cases_in_another_order_or_notation_are_no_change(tmp_path: Path) -> None:
@@ -72,6 +73,12 @@ def test_every_case_that_differs_is_found(tmp_path: Path) -> None:
         ("wrong", ("expected.answer", "metadata.topic"), "21 days", "3 weeks", 3),
         ("moved", ("metadata.topic",), "a", "b", 4),
     ]
+
+
+def test_removed_cases_that_failed_when_last_measured_are_told_apart(tmp_path: Path) -> None:
+    before = [case("kept", last="failed"), case("hard", last="failed"), case("easy", last="passed")]
+    found = changes(tmp_path, before, before[:1])
+    assert (found.removed, found.removed_failing) == (("hard", "easy"), ("hard",))
 
 
 @pytest.mark.parametrize(
