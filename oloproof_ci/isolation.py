@@ -35,6 +35,8 @@ RUNNER_FILES = (
 )
 #: Variables that name a folder of the runner's or the bot's.
 RUNNER_FOLDERS = ("RUNNER_TEMP", "HOME")
+#: Variables that hold a secret of the bot's: no variable of another name may pass it on.
+TOKENS = ("GITHUB_TOKEN", "INPUT_GITHUB-TOKEN", "ACTIONS_RUNTIME_TOKEN")
 WITHHELD = frozenset({"GITHUB_TOKEN", "GH_TOKEN", *RUNNER_FILES, *RUNNER_FOLDERS})
 WITHHELD_FAMILIES = ("ACTIONS_", "INPUT_", "GIT_CONFIG_")
 #: A container action is handed the Docker daemon of its host. Whoever may speak to that is root there.
@@ -65,7 +67,8 @@ class Isolation:
 
     def environment(self, job: Mapping[str, str]) -> dict[str, str]:
         """What the code sees of the job's environment, with a home and a folder for temporary files of its own."""
-        kept = {name: value for name, value in job.items() if not withheld(name)}
+        tokens = {job[name] for name in TOKENS if job.get(name)}
+        kept = {n: value for n, value in job.items() if not withheld(n) and value not in tokens}
         home, temporary = str(self.folder / "home"), str(self.folder / "temporary")
         own = {"HOME": home, "TMPDIR": temporary, "USER": "oloproof", "LOGNAME": "oloproof"}
         return {**kept, **own}

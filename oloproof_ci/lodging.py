@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -33,6 +34,10 @@ class Lodgings(Protocol):
     def store(self, project: Project) -> Path:
         """The folder that the store of a configuration is kept in."""
 
+    def reading(self) -> AbstractContextManager[None]:
+        """While it lasts, a checkout's files are read with no more rights than its code has: by the time they are, it
+        may have laid links in their places."""
+
 
 class OwnLodgings:
     """On a person's machine: their interpreter and environment, as themselves, the store beside the configuration."""
@@ -42,3 +47,6 @@ class OwnLodgings:
 
     def store(self, project: Project) -> Path:
         return project.root
+
+    def reading(self) -> AbstractContextManager[None]:
+        return nullcontext()

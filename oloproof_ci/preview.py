@@ -113,8 +113,8 @@ class Preview:
         """Measure the head and compare it with nothing: what a branch's own run is for."""
         self._dirty = self._repository.is_dirty()
         project = self._project
+        policies = self._policy_files.here()
         with _lodged(project, self._lodgings.of(project)) as host:
-            policies = self._policy_files.here()
             facts, name = self._checked(host, policies)
             with self._opened_store(host, name) as store:
                 suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
@@ -139,7 +139,9 @@ class Preview:
     def _checked(self, host: AppHost, policies: Sequence[Policy]) -> tuple[CaseFileFacts, str]:
         """The case file's facts and the system's name, once everything that can be checked beforehand was."""
         project = self._project
-        facts, name = scan_suite(project), host.check()
+        with self._lodgings.reading():
+            facts = scan_suite(project)
+        name = host.check()
         host.check_evaluators()
         records = evaluator_records(project.config.evaluators)
         check_policies(policies, records, project.config.slices, ("run", "pair"))
@@ -301,7 +303,8 @@ def _base_host(
         yield None, Baseline(None, "baseline_absent", f"there is no {config.name} at its place in the base")
         return
     try:
-        project = load_project(config)
+        with lodgings.reading():
+            project = load_project(config)
         lodging = lodgings.of(project)
     except OloproofError as error:
         yield None, Baseline(None, "baseline_failed", str(error))

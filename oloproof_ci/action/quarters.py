@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from oloproof.execution.checkouts import watched_folder
 from oloproof.settings.project import Project
+from oloproof.worker.account import seeing_as
 from oloproof_ci.action.inputs import Inputs
 from oloproof_ci.environment import Environments, Wanted
 from oloproof_ci.git import GitAccess, without_local_variables
@@ -35,6 +36,10 @@ class Quarters:
         """A folder for the store that the project's code cannot enter, one for each configuration's folder."""
         inside = project.root.relative_to(watched_folder(project.root))
         return self._isolation.store / inside
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Read as the workspace's owner, which its code may run as."""
+        return seeing_as(self._isolation.owner)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,20 @@ class Consumer:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(body, encoding="utf-8")
+
+    def require_palette(self) -> None:
+        """Have the suite need a package, which lies in the repository so that no index is asked."""
+        facts = {
+            "palette.py": "COLOURS = 7\n",
+            "palette-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: palette\nVersion: 1.0\n",
+            "palette-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            "palette-1.0.dist-info/RECORD": "",
+        }
+        (self.folder / "wheels").mkdir()
+        with zipfile.ZipFile(self.folder / "wheels" / "palette-1.0-py3-none-any.whl", "w") as archive:
+            for name, body in facts.items():
+                archive.writestr(name, body)
+        self.write("requirements.txt", "--no-index\n--find-links wheels\npalette==1.0\n")
 
     def git(self, *arguments: str) -> str:
         settings = ("-c", "user.name=Dev", "-c", "user.email=dev@example.org")

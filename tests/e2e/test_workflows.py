@@ -89,6 +89,8 @@ def test_a_push_measures_the_branch_alone_and_its_code_stays_apart(
     repository, _ = server.make_pull_request()
     consumer.git("checkout", "-q", "main")
     app = (consumer.folder / "app.py").read_text()
+    consumer.require_palette()
+    consumer.use(requirements="requirements.txt")
     consumer.write("app.py", app + PROBE)
     pushed = consumer.commit("Look around")
     event = {
@@ -104,6 +106,7 @@ def test_a_push_measures_the_branch_alone_and_its_code_stays_apart(
     assert server.statuses == []
     found = json.loads((done.workspace / "probe.json").read_text())
     assert found["uid"] == 1001
+    assert found["colours"] == 7
     assert [name for name, outcome in found["attempts"].items() if outcome == "worked"] == []
 
 
@@ -144,6 +147,7 @@ PROBE = """
 
 def _probe():
     import glob, json, os, socket
+    import palette
 
     def daemon():
         with socket.socket(socket.AF_UNIX) as client:
@@ -172,7 +176,7 @@ def _probe():
         except (OSError, ZeroDivisionError) as error:
             found[name] = type(error).__name__
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe.json"), "w") as file:
-        json.dump({"uid": os.getuid(), "attempts": found}, file)
+        json.dump({"uid": os.getuid(), "colours": palette.COLOURS, "attempts": found}, file)
 
 
 _probe()

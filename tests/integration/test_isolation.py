@@ -33,7 +33,15 @@ from oloproof import Passage, Retrieval, rag_system
 
 HERE = Path(__file__).parent
 PLACES = json.loads((HERE / "places.json").read_text())
-ENGINE = os.getppid()
+
+def find_engine():
+    """The nearest process above us that is another user's."""
+    found = os.getppid()
+    while os.stat(f"/proc/{found}").st_uid == os.getuid():
+        found = int(Path(f"/proc/{found}/stat").read_text().rpartition(")")[2].split()[1])
+    return found
+
+ENGINE = find_engine()
 
 def append(path):
     with open(path, "a") as file:
@@ -205,6 +213,7 @@ def hostile_job(open_folder: Path, everyones_python: str) -> Job:
         "GITHUB_TOKEN": TOKEN,
         "INPUT_GITHUB-TOKEN": TOKEN,
         "ACTIONS_RUNTIME_TOKEN": TOKEN,
+        "THE_SAME_UNDER_ANOTHER_NAME": TOKEN,
         "MODEL_KEY": "the user's own",
     }
     done = subprocess.run(
