@@ -188,7 +188,8 @@ def measured_system(run: Run, host: AppHost, store: Store, *, retrieval: bool) -
     if changed:
         raise ConfigurationError(
             f"{', '.join(changed[:5])}: changed since {run.id}, whose stages read it, so its cases cannot be "
-            "re-executed as they were; make a run of the present state with `oloproof run` and take that"
+            "re-executed as they were; make a run of the present state with `oloproof run` and take that, or name the "
+            "file under identity.ignore_files when it is no input of the app"
         )
     return replace(now, top_k=run.system.top_k, token_budget=run.system.token_budget)
 
