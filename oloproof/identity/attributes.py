@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from oloproof.identity.aliases import sources
@@ -52,6 +53,8 @@ class Attributes(Names):
 
     #: What reads each kind of node, and of part of one.
     visitors: ClassVar[Visitors]
+    #: Whether strings stand for the names in them.
+    in_annotation = False
 
     def read(self, node: ast.AST) -> None:
         """Read a statement or an expression."""
@@ -89,8 +92,12 @@ class Attributes(Names):
     def constant(self, node: ast.Constant) -> None:
         value = node.value
         self.tokens.append("K" + repr(value))
-        if value.__class__ is str and len(value) < 200 and _may_name_code(value):
-            self.refs.add("t" + value)
+        if value.__class__ is str and len(value) < 200:
+            if _may_name_code(value):
+                self.refs.add("t" + value)
+            if self.in_annotation:
+                with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                    self.read(ast.parse(value, mode="eval").body)
 
     # ------------------------------------------------------------------------- attributes and subscripts
 

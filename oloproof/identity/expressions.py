@@ -76,6 +76,8 @@ class Expressions(Attributes):
 
     def _give_arguments(self, node: ast.Call) -> None:
         """Note which objects are given to what is called."""
+        if not node.args and not node.keywords:
+            return
         found = [source for argument in node.args for source in sources(argument)]
         for keyword in node.keywords:
             found += sources(keyword.value)

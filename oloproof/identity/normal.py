@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable
-from contextlib import suppress
 
 from oloproof.identity.aliases import sources
 from oloproof.identity.attributes import Visitors
@@ -132,11 +131,9 @@ class Reader(Expressions):
 
     def _annotation(self, node: ast.expr) -> None:
         """Read an annotation, and what the strings in it name."""
+        self.in_annotation = True
         self.read(node)
-        for part in ast.walk(node):
-            if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-                    self.read(ast.parse(part.value, mode="eval").body)
+        self.in_annotation = False
 
     # -------------------------------------------------------------------------------------- statements
 

@@ -126,15 +126,15 @@ class Sharing:
         """What a function keeps from call to call, and the attributes of a class that its method changes in place."""
         if "Q" in unit.refs:
             yield (module, top_level(unit.name)), module, number
-        owner = self._owners.get((module, number))
+        written = [ref[3:] for ref in unit.refs if ref[:3] in ("w@.", "m@.") and "." in ref[3:]]
+        owner = self._owners.get((module, number)) if written else None
         if owner is None:
             return
         attributes = self._hierarchy.family(owner).attributes()
-        for ref in unit.refs:
-            if ref[:3] in ("w@.", "m@."):
-                name, _, rest = ref[3:].partition(".")
-                if rest not in ("", "__iadd__") and name in attributes:
-                    yield (owner.module, top_level(owner.unit.name)), module, number
+        for path in written:
+            name, _, rest = path.partition(".")
+            if rest != "__iadd__" and name in attributes:
+                yield (owner.module, top_level(owner.unit.name)), module, number
 
     def _changed(self, module: Module, unit: Unit, ref: str) -> Iterator[Target]:
         use, chain = ref[0], ref[1:]

@@ -208,4 +208,5 @@ def undisturbed() -> Iterator[None]:
             yield
     finally:
         if collecting:
+            gc.freeze()  # nothing that was made meanwhile is garbage, so there is no need to look through it
             gc.enable()
