@@ -1,4 +1,4 @@
-"""Looks whether a file is there, which the audit hook does not hear: `os.stat` and `os.access` are wrapped.
+"""Looks whether a file is there, which the audit hook does not hear: `os.stat`, `os.lstat` and `os.access` are wrapped.
 
 All of `os.path` and `pathlib` that asks for a file's status goes through them; the import system does not. Loaded
 inside the worker, so standard library only.
@@ -16,47 +16,46 @@ from typing import Any
 from oloproof.worker.frames import asked_by_us
 
 
-def watch_existence(glance: Callable[[Any, str], None]) -> None:
-    """From now on tell `glance` of each path whose status is asked for: "file", or empty when it is not there. Folders
-    are not told: what matters of them is seen when they are listed or what is in them is opened."""
-    status, access = os.stat, os.access
+def watch_existence(glance: Callable[[Any, bool], None]) -> None:
+    """From now on tell `glance` of each path whose status is asked for, and whether there is a file. Folders are not
+    told, nor links that are not followed: what matters of them is seen when they are listed or what is in them is
+    opened."""
+    status, link_status, access = os.stat, os.lstat, os.access
 
-    def look(path: Any, *given: Any, **more: Any) -> Any:
+    def look(ask: Callable[..., Any], path: Any, *given: Any, **more: Any) -> Any:
         try:
-            found = status(path, *given, **more)
+            found = ask(path, *given, **more)
         except FileNotFoundError:
-            _tell(glance, path, more, "")
+            _tell(glance, path, more, False)
             raise
-        if not stat.S_ISDIR(found.st_mode):
-            _tell(glance, path, more, "file")
+        if stat.S_ISREG(found.st_mode):
+            _tell(glance, path, more, True)
         return found
 
     @wraps(status)
     def watched_stat(*given: Any, **more: Any) -> Any:
-        return look(*given, **more)
+        return look(status, *given, **more)
+
+    @wraps(link_status)
+    def watched_lstat(*given: Any, **more: Any) -> Any:
+        return look(link_status, *given, **more)
 
     @wraps(access)
     def watched_access(path: Any, *given: Any, **more: Any) -> bool:
         with suppress(OSError, ValueError):
-            look(path)
+            look(status, path)
         return access(path, *given, **more)
 
-    os.stat, os.access = watched_stat, watched_access
-    for supported in (
-        os.supports_fd,
-        os.supports_dir_fd,
-        os.supports_follow_symlinks,
-        os.supports_effective_ids,
-    ):
-        for original, watched in ((status, watched_stat), (access, watched_access)):
-            if original in supported:
-                supported.add(watched)
+    watched: dict[object, Any] = {status: watched_stat, link_status: watched_lstat, access: watched_access}
+    os.stat, os.lstat, os.access = watched_stat, watched_lstat, watched_access
+    for able in (os.supports_fd, os.supports_dir_fd, os.supports_follow_symlinks, os.supports_effective_ids):
+        able.update([watched[each] for each in able & watched.keys()])
 
 
-def _tell(glance: Callable[[Any, str], None], path: Any, more: dict[str, Any], kind: str) -> None:
+def _tell(glance: Callable[[Any, bool], None], path: Any, more: dict[str, Any], there: bool) -> None:
     if isinstance(path, int) or more.get("dir_fd") is not None or asked_by_us():
         return
     try:
-        glance(path, kind)
+        glance(path, there)
     except Exception:  # noqa: BLE001 - the user's own call must not fail for it
         return

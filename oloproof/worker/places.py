@@ -6,6 +6,7 @@ Loaded inside the worker, so standard library only.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 #: Folders whose files do not count: caches, environments, and what tools keep for themselves.
@@ -26,6 +27,8 @@ PASSED_OVER = frozenset(
         ".ruff_cache",
     }
 )
+#: What lies at the top of a virtual environment.
+ENVIRONMENT_MARKS = ("pyvenv.cfg", "conda-meta")
 #: What the import system makes of source files.
 COMPILED = ".pyc"
 #: What follows a path in the name of something that is not a file's content: where a link leads to, whether something
@@ -112,7 +115,9 @@ class Places:
         for folder in folders:
             place = os.path.join(place, folder)
             if place not in self._environments:
-                self._environments[place] = os.path.exists(os.path.join(place, "pyvenv.cfg"))
+                self._environments[place] = any(
+                    os.path.exists(os.path.join(place, mark)) for mark in ENVIRONMENT_MARKS
+                )
             if self._environments[place]:
                 return True
         return False
@@ -153,6 +158,20 @@ def open_folders() -> list[str]:
     except OSError:
         return []
     return [place for place in map(folder_of, map(int, numbers)) if place is not None]
+
+
+def held_files() -> set[str]:
+    """The paths of files that this process has open or mapped; empty where there is no /proc."""
+    found: set[str] = set()
+    try:
+        with open("/proc/self/maps", errors="surrogateescape") as file:
+            found.update(line[73:].rstrip("\n") for line in file if line[73:74] == "/")
+        for number in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                found.add(os.readlink(f"/proc/self/fd/{number}"))
+    except OSError:
+        return set()
+    return {path for path in found if path.startswith("/") and not path.endswith(" (deleted)")}
 
 
 def _temporary_folders(below: str) -> tuple[str, ...]:

@@ -21,7 +21,16 @@ from oloproof.worker.current import CALL, OURS, RETRIEVAL
 from oloproof.worker.existence import watch_existence
 from oloproof.worker.frames import reads_code, starts_for_the_library
 from oloproof.worker.left_out import is_source_left_out, source_of
-from oloproof.worker.places import EXISTENCE, LINK, PASSED_OVER, Places, absolute, folder_of, open_folders
+from oloproof.worker.places import (
+    EXISTENCE,
+    LINK,
+    PASSED_OVER,
+    Places,
+    absolute,
+    folder_of,
+    held_files,
+    open_folders,
+)
 from oloproof.worker.programs import named_paths, program_name
 
 #: What follows the name of a program that was started.
@@ -29,7 +38,7 @@ PROGRAM = "//program"
 #: The stamp of what may change without its stamp changing: of a file that was written just before it was read.
 UNSETTLED = "?"
 #: How long after a change another one may bear the same time, in ns: a tick of the kernel's clock, with room to spare.
-TICK = 20_000_000
+TICK = 10_000_000
 #: A name and its stamp, which tells whether it is later still as it was when it was read.
 Read = tuple[str, str]
 
@@ -171,15 +180,32 @@ class Reads:
         call = CALL.get()
         return not (call is not None and call.imports_app) and is_source_left_out(full)
 
-    def _glance(self, path: Any, kind: str) -> None:
-        """The code looked whether a file is there: `kind` is file, or empty when there is nothing."""
+    def _glance(self, path: Any, there: bool) -> None:
+        """The code looked whether a file is there. One that is counts as read: a compiled library may read it next."""
         full = absolute(path)
         reader = self._reader()
-        key = full + EXISTENCE
-        if reader == OURS or self._seen[RETRIEVAL].get(key) == kind or self._seen[reader].get(key) == kind:
+        key = full if there else full + EXISTENCE
+        stamp = _stamp(full) if there else ""
+        seen = self._seen
+        if (
+            reader == OURS
+            or stamp is None
+            or seen[RETRIEVAL].get(key) == stamp
+            or seen[reader].get(key) == stamp
+        ):
             return
-        if not (full in self._made or full.endswith(".py") or reads_code()):
-            self._add(reader, key, kind)
+        if not (full in self._made or full in self._written or full.endswith(".py") or reads_code()):
+            self._add(reader, key, stamp)
+
+    def note_held(self, reader: int) -> None:
+        """Note for a reader the files that this process holds open or has mapped into its memory, however they were
+        opened; where the system tells."""
+        for full in held_files() if reader != OURS else ():
+            known = full in self._made or full in self._written
+            if not (known or full in self._seen[RETRIEVAL] or full in self._seen[reader]) and (
+                stamp := _stamp(full)
+            ):
+                self._add(reader, full, stamp)
 
     def _note_program(self, reader: int, name: str) -> None:
         key = name + PROGRAM

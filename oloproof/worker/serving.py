@@ -102,6 +102,7 @@ class Server:
         self._app = app
         self._process = os.getpid()
         self._replying = threading.Lock()
+        self._looked_after: set[str] = set()
 
     def serve_alone(self) -> None:
         """One request after the other, on this thread."""
@@ -156,6 +157,9 @@ class Server:
             printed = (page.text if page is not None else "") + self._log.drain()
             if printed:
                 reply["log"] = printed
+            if request["op"] not in self._looked_after:  # once each: it takes longer than a small call
+                self._looked_after.add(request["op"])
+                self._reads.note_held(call.reader)
             opened = self._reads.drain()
             if opened is not None:
                 reply["reads"] = opened

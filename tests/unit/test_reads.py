@@ -292,6 +292,17 @@ def test_a_folder_that_is_listed_is_noted_with_a_slash(root: Path, code: str, no
 
 # ------------------------------------------------------------------------------ what the hook must go after
 
+#: Maps a file into memory and closes it, all in C.
+MAPPED = """
+import ctypes
+c = ctypes.CDLL(None)
+c.mmap.restype = ctypes.c_void_p
+fd = c.open(b'long.txt', 0)
+c.mmap(None, ctypes.c_size_t(99), 1, 2, fd, ctypes.c_long(0))
+c.close(fd)
+reads.note_held(0)
+"""
+
 
 @pytest.mark.parametrize(
     ("code", "expected"),
@@ -331,15 +342,20 @@ def test_a_folder_that_is_listed_is_noted_with_a_slash(root: Path, code: str, no
         ("os.waitpid(os.posix_spawn('/bin/cat', ['cat', 'a.txt'], {}), 0)", "a.txt"),
         ("os.spawnvp(os.P_WAIT, 'cat', ['cat', 'a.txt'])", "a.txt"),
         # whether a file is there
-        ("os.path.exists('a.txt')", "a.txt//exists"),
+        ("os.path.exists('a.txt')", "a.txt"),
+        ("import glob; glob.glob('synonyms.txt')", "synonyms.txt//exists"),
         ("Path('synonyms.txt').is_file()", "synonyms.txt//exists"),
         ("os.access('synonyms.txt', os.R_OK)", "synonyms.txt//exists"),
-        ("os.stat(root / 'a.txt')", "a.txt//exists"),
+        ("os.stat(root / 'a.txt')", "a.txt"),
+        # by a library that is no Python
+        ("import ctypes; ctypes.CDLL(None).open(b'a.txt', 0); reads.note_held(0)", "a.txt"),
+        (MAPPED, "long.txt"),
     ],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_read_in_a_roundabout_way_is_noted(root: Path, code: str, expected: str) -> None:
     (root / "package").mkdir()
+    (root / "long.txt").write_text("x" * 99)
     for name in ("__init__", "prompts"):
         (root / "package" / f"{name}.py").write_text("PROMPT = 'say'\n")
     quiet = "sys.dont_write_bytecode = True; sys.path.insert(0, str(root)); null = os.dup(1); os.dup2(2, 1)"
