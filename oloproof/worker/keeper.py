@@ -106,11 +106,11 @@ def _end_descendants() -> None:
             except OSError:
                 continue
         try:
-            ended, _ = os.waitpid(-1, os.WNOHANG)
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                continue
         except ChildProcessError:
             return
-        if not ended:
-            time.sleep(0.001)
+        time.sleep(0.001)
 
 
 def _children() -> list[int]:

@@ -151,7 +151,7 @@ def test_what_an_evaluator_may_not_return(make_workers: MakeWorkers, text: str, 
     [
         ("checks:none_such", "invalid_return", "module checks has no none_such"),
         ("checks:NUMBER", "invalid_return", "checks:NUMBER is no function but int 1"),
-        ("missing:check", "invalid_return", "there is no module missing in"),
+        ("missing:check", "invalid_return", "there is no module missing in {folder}"),
         ("checks:few", "exception", "TypeError: few() got an unexpected keyword argument 'expected'"),
         ("checks:raises", "exception", "LookupError: no such rule"),
         ("checks:leaves", "exit", "the code called sys.exit(0)"),
@@ -161,8 +161,9 @@ def test_what_an_evaluator_may_not_return(make_workers: MakeWorkers, text: str, 
 def test_an_evaluators_fault_is_told(
     make_workers: MakeWorkers, function: str, kind: str, message: str
 ) -> None:
-    reply = make_workers().call(evaluate(function))
-    assert (reply.kind, reply.message.partition(" /")[0]) == (kind, message)
+    found = make_workers()
+    reply = found.call(evaluate(function))
+    assert (reply.kind, reply.message) == (kind, message.format(folder=found.folder))
     assert reply.log == ("about to raise\n" if function == "checks:raises" else "")
 
 
