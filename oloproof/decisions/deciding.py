@@ -58,7 +58,7 @@ def decide_run(run: Run, policies: Sequence[Policy], rows: Rows, *, foresee: boo
     """The gate of one run under its policies' rules on single runs. `rows` gives the run's cases anew each time. With
     `foresee` each rule that is open says what would settle it."""
     grounds = _run_grounds(run, policies, rows)
-    decided = [(policy, _decisions(policy, {"run": grounds.of}, foresee)) for policy in policies]
+    decided = [(policy, decisions_of(policy, {"run": grounds.of}, foresee)) for policy in policies]
     return ended(gate_of(decided), policies, [run])
 
 
@@ -79,11 +79,12 @@ def decide_comparison(
     decided = []
     for policy in policies:
         sources = {"run": alone.of, "pair": _under(policy, paired)}
-        decided.append((policy, _decisions(policy, sources, foresee)))
+        decided.append((policy, decisions_of(policy, sources, foresee)))
     return ended(gate_of(decided), policies, [pairs.candidate, pairs.baseline])
 
 
-_Source = Callable[[AnyRule], Grounds]
+#: What gives a rule its grounds.
+Source = Callable[[AnyRule], Grounds]
 
 
 def _run_grounds(run: Run, policies: Sequence[Policy], rows: Rows) -> RunGrounds:
@@ -91,12 +92,13 @@ def _run_grounds(run: Run, policies: Sequence[Policy], rows: Rows) -> RunGrounds
     return RunGrounds(run, rows, {place_of(rule) for rule in rules})
 
 
-def _under(policy: Policy, paired: PairGrounds) -> _Source:
+def _under(policy: Policy, paired: PairGrounds) -> Source:
     return lambda rule: paired.of(rule, policy)
 
 
-def _decisions(policy: Policy, sources: Mapping[str, _Source], foresee: bool) -> list[Decision]:
-    """The policy's rules that there is a source for, decided in the order of the file."""
+def decisions_of(policy: Policy, sources: Mapping[str, Source], foresee: bool = False) -> list[Decision]:
+    """The policy's rules that there is a source for, decided in the order of the file; `sources` gives the grounds of
+    rules on a run and on a pair."""
     rules = [rule for rule in policy.config.rules if rule.reads in sources]
     grounds = [sources[rule.reads](rule) for rule in rules]
     adjusted = _adjusted(rules, grounds)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 #: A rule that is open with so many cases counts as open for ever.
 MOST_CASES = 1_000_000
 _DRAWS = 200
+_MOST_VALUES = 250
 _SEED = 20260916
 
 #: Why more cases do not help a rule that is open for a reason.
@@ -87,11 +88,22 @@ def _population(evidence: Evidence) -> _Population:
             np.array(counts, dtype=float), lambda c: ExactDifferences(c[0], c[1], sum(c[:3]), c[3])
         )
     assert isinstance(evidence, Scores)
-    values, found = np.unique(np.asarray(evidence.values, dtype=float), return_counts=True)
+    values, found = _distinct(np.asarray(evidence.values, dtype=float))
     lower = evidence.lower
     return _Population(
         np.append(found.astype(float), evidence.missing), lambda c: Weighted(values, c[:-1], c[-1], lower)
     )
+
+
+def _distinct(values: Counts) -> tuple[Counts, NDArray[np.int64]]:
+    """The distinct values and their counts; of very many the means of neighbours, which is as good for a plan."""
+    import numpy as np
+
+    distinct, counts = np.unique(values, return_counts=True)
+    if distinct.size <= _MOST_VALUES:
+        return distinct, counts
+    groups = np.array_split(np.sort(values), _MOST_VALUES)
+    return np.unique([group.mean() for group in groups for _ in group], return_counts=True)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ OBSTACLES = {
 
 
 def outlook_text(outlook: Outlook | None) -> str:
-    """`about 40 more cases like these would settle it (55% of the time)`; empty when there is nothing to say."""
+    """`about 40 more cases like these would settle it as PASS (55% of the time)`; empty without anything to say."""
     if outlook is None:
         return ""
     if outlook.more is None:
         return OBSTACLES.get(outlook.obstacle or "", "")
     cases = "1 more case" if outlook.more == 1 else f"about {about(outlook.more)} more cases"
-    return f"{cases} like these would settle it{chance_text(outlook.chance)}"
+    state = "" if outlook.settles is None else f" as {outlook.settles.value}"
+    return f"{cases} like these would settle it{state}{chance_text(outlook.chance)}"
 
 
 def chance_text(chance: float | None) -> str:

@@ -28,11 +28,9 @@ def _size(decision: Decision) -> str:
 
 
 def _settles(decision: Decision) -> str:
-    outlook = decision.outlook
     if decision.state is not RuleState.INSUFFICIENT_EVIDENCE:
         return "a person" if decision.state is RuleState.MANUAL_REVIEW else "settled"
-    text = outlook_text(outlook) or f"not more cases: {decision.reason}"
-    return f"{text}: {outlook.settles.value}" if outlook is not None and outlook.settles else text
+    return outlook_text(decision.outlook) or f"not more cases: {decision.reason}"
 
 
 def prospects_text(cases: int, prospects: Sequence[Prospect]) -> str:

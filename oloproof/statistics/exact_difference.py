@@ -258,8 +258,8 @@ def score_statistics(counts: FloatArray, difference: float) -> tuple[FloatArray,
     likeliest = np.where(linear > 0, sums, others) / (4 * total)
     variance = total * np.maximum(2 * likeliest + difference * (1 - difference), 0.0)
     excess = better - worse - total * difference
-    statistics = np.divide(excess, np.sqrt(variance), out=np.zeros_like(excess), where=variance > 0)
-    return statistics, likeliest
+    certain = np.where(excess == 0.0, 0.0, np.copysign(np.inf, excess))  # where nothing varies
+    return np.divide(excess, np.sqrt(variance), out=certain, where=variance > 0), likeliest
 
 
 def _logarithms(worse: FloatArray, difference: float) -> FloatArray:

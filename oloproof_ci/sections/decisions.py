@@ -5,6 +5,7 @@ from __future__ import annotations
 from oloproof.decisions.records import Decision, Gate, RuleState
 from oloproof.report.outlook_text import outlook_text
 from oloproof.settings.rules import ALL
+from oloproof.statistics.exact_difference import METHOD as EXACT
 from oloproof_ci.adapting import SUITE_CHANGE
 from oloproof_ci.markdown import code, shortened, table
 from oloproof_ci.report import Report
@@ -78,6 +79,8 @@ def found_text(decision: Decision, report: Report) -> str:
         figures = difference_text(decision.estimate, decision.interval, rate)
     else:
         figures = f"{estimate_text(decision.estimate, rate)} {interval_text(decision.interval, rate)}"
+    if decision.interval is not None and decision.interval.method == EXACT:
+        figures += " (exact)"
     if decision.interval is not None and decision.interval.confidence != USUAL_CONFIDENCE:
         figures += f" at {confidence_text(decision.interval.confidence)}"
     return figures

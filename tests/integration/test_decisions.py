@@ -377,8 +377,8 @@ def test_a_plan_of_a_comparison_says_what_would_settle_each_rule(
     assert plan.returncode == 0
     rows = [line.split("│") for line in plan.lines if "rule-" in line]
     assert [row[-2].strip() for row in rows] == [
-        "about 67 more cases like these would settle it: PASS",
-        "about 33 more cases like these would settle it: PASS",
+        "about 67 more cases like these would settle it as PASS",
+        "about 33 more cases like these would settle it as PASS",
         "no number of cases like these would settle it",
         "settled",
     ]
@@ -392,7 +392,7 @@ def test_a_plan_of_a_run_reads_its_rules_alone(projects: dict[str, Path], quick:
     policy = written(folder, [rule("kind: min, min: 0.95"), rule("kind: superiority")])
     plan = quick("plan", "latest", "--policy", policy, cwd=folder)
     (row,) = [line for line in plan.lines if "rule-" in line]
-    assert "about 32 more cases like these would settle it: PASS" in row
+    assert "about 32 more cases like these would settle it as PASS" in row
 
 
 def test_before_anything_ran_a_plan_says_what_the_suite_can_decide(

@@ -152,10 +152,16 @@ def test_one_of_several_questions_takes_more_to_fail() -> None:
 @pytest.mark.parametrize(
     ("found", "text"),
     [
-        (Outlook(PASS, 94, 1.0), "about 94 more cases like these would settle it"),
-        (Outlook(PASS, 94, 0.505), "about 94 more cases like these would settle it (50% of the time)"),
-        (Outlook(PASS, 1, 0.999), "1 more case like these would settle it (95% of the time)"),
-        (Outlook(FAIL, 13707, 0.01), "about 14,000 more cases like these would settle it (5% of the time)"),
+        (Outlook(PASS, 94, 1.0), "about 94 more cases like these would settle it as PASS"),
+        (
+            Outlook(PASS, 94, 0.505),
+            "about 94 more cases like these would settle it as PASS (50% of the time)",
+        ),
+        (Outlook(PASS, 1, 0.999), "1 more case like these would settle it as PASS (95% of the time)"),
+        (
+            Outlook(FAIL, 13707, 0.01),
+            "about 14,000 more cases like these would settle it as FAIL (5% of the time)",
+        ),
         (Outlook(obstacle="estimate_near_bound"), "no number of cases like these would settle it"),
         (Outlook(obstacle="nothing_observed"), ""),
         (None, ""),

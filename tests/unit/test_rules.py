@@ -6,11 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from oloproof.decisions.deciding import check_policies, decide_run
+from oloproof.decisions.deciding import check_policies, decide_run, decisions_of
+from oloproof.decisions.evidence import Rate
 from oloproof.decisions.families import holm
 from oloproof.decisions.gate import at_least_warn, gate_of, unfinished
+from oloproof.decisions.grounds import Grounds
 from oloproof.decisions.records import Decision, Gate, GateState, RuleState
 from oloproof.decisions.rules import Facts, decide
 from oloproof.errors import ConfigurationError
@@ -522,3 +525,27 @@ def test_a_rule_that_counts_failures_is_refused_on_a_score() -> None:
 
 def test_no_policy_at_all_is_no_mistake() -> None:
     check_policies([], EVALUATORS, (), ("run",))
+
+
+# ------------------------------------------------------------------------------------------- how often wrong
+
+
+def test_a_family_of_true_questions_fails_by_chance_no_more_often_than_alpha() -> None:
+    """Eight slices of fifty cases each pass at the very rate that their rules ask for."""
+    drawing = np.random.RandomState(20260916)
+    rules = tuple(
+        MinRule(id=f"r{n}", metric="correct", kind="min", min=0.8, family="f", scope=f"slice/s={n}")
+        for n in range(8)
+    )
+    family = policy(*rules, families=("f",))
+    alone = policy(*(rule.model_copy(update={"family": None, "scope": "all"}) for rule in rules))
+    failed = {"family": 0, "alone": 0}
+    times = 400
+    for _ in range(times):
+        grounds = [Grounds(Rate(int(drawing.binomial(50, 0.8)), 50)) for _ in rules]
+        for name, asked in (("family", family), ("alone", alone)):
+            each = iter(grounds)
+            decided = decisions_of(asked, {"run": lambda rule, each=each: next(each)})
+            failed[name] += any(decision.state is FAIL for decision in decided)
+    assert failed["family"] <= times * 0.05
+    assert failed["alone"] > times * 0.05  # which is what the correction is for
