@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test e2e check bench clean
+.PHONY: demo test e2e check lock bench clean
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
@@ -26,6 +26,11 @@ check: $(READY)
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/actionlint
 	$(BIN)/zizmor --quiet --offline --no-progress .
+
+# What the action's image installs; run it after a change of the dependencies, and from time to time.
+lock: $(READY)
+	$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.13 --no-annotate --no-header \
+		--group container pyproject.toml --output-file requirements.lock
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py

@@ -103,13 +103,14 @@ def isolated(workspace: Path, environment: Mapping[str, str]) -> Iterator[Isolat
         yield Isolation(folder, account, owner)
 
 
-def account_for(workspace: Path) -> Account | None:
-    """The user that code in this workspace is to run as; None where we cannot become somebody else."""
+def account_for(workspace: Path, daemon: Path = DAEMON) -> Account | None:
+    """The user that code in this workspace is to run as; None where we cannot become somebody else. `daemon` is the
+    socket of the host's Docker daemon."""
     if os.geteuid() != 0:
         return None
     uid = workspace.stat().st_uid or NOBODY_ELSE
     # Not the workspace's group: on a hosted runner that may be the one that commands the Docker daemon.
-    group = NO_GROUP if uid in _groups_of(DAEMON) else uid
+    group = NO_GROUP if uid in _groups_of(daemon) else uid
     return Account(uid, group)
 
 

@@ -328,6 +328,22 @@ def test_in_a_workspace_of_roots_the_code_runs_as_somebody_else(open_folder: Pat
     assert account.uid not in (0, OWNER)
 
 
+@pytest.mark.parametrize(("group", "own"), [(OWNER, False), (OWNER + 1, True)])
+def test_the_code_is_never_in_the_group_that_commands_the_docker_daemon(
+    open_folder: Path, group: int, own: bool
+) -> None:
+    workspace, daemon = open_folder / f"of-{group}", open_folder / f"socket-{group}"
+    workspace.mkdir()
+    daemon.touch()
+    os.chown(workspace, OWNER, group)
+    os.chown(daemon, 0, group)
+    account = account_for(workspace, daemon)
+    assert account is not None
+    assert account.uid == OWNER
+    assert account.gid != group
+    assert (account.gid == OWNER) is own
+
+
 def test_folders_are_given_back_when_the_run_fails(open_folder: Path) -> None:
     runners = open_folder / "failing"
     runners.mkdir()
