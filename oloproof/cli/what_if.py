@@ -32,7 +32,7 @@ def command(given: argparse.Namespace) -> int:
     try:
         with existing_store(given.config) as store, hosted(project) as host:
             run = store.runs.find_run(given.id)
-            criterion = _criterion(given.criterion or project.config.diagnosis.criterion, run)
+            criterion = _criterion(given.criterion, project.config.diagnosis.criterion, run)
             _check(run)
             progress.say(f"importing {project.config.system.rag.object}")
             found = _try(given, run, host, store, progress)
@@ -70,13 +70,14 @@ def _check(run: Run) -> None:
         )
 
 
-def _criterion(wanted: str | None, run: Run) -> str:
-    """The criterion of the table: the one that is asked for, else the first pass/fail one that judges answers, else the
-    first of all."""
-    if wanted is not None:
-        if run.evaluator_index(wanted) is None:
-            names = ", ".join(e.criterion for e in run.evaluators)
-            raise ConfigurationError(f"{run.id} has no criterion {wanted}; it has {names}")
-        return wanted
+def _criterion(wanted: str | None, configured: str | None, run: Run) -> str:
+    """The criterion of the table: the one that is asked for, else the one that is configured, if the run has it, else
+    the first pass/fail one that judges answers, or the first of all."""
+    if wanted is not None and run.evaluator_index(wanted) is None:
+        names = ", ".join(e.criterion for e in run.evaluators)
+        raise ConfigurationError(f"{run.id} has no criterion {wanted}; it has {names}")
+    for name in (wanted, configured):
+        if name is not None and run.evaluator_index(name) is not None:
+            return name
     ranked = sorted(run.evaluators, key=lambda e: (e.kind != "pass_fail", e.reads != "answer"))
     return ranked[0].criterion

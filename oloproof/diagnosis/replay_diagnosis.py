@@ -93,6 +93,7 @@ def _with_replay(
         evidence_gained=replayed.differs,
         control=control.outcome,
         control_passes=control.passes,
+        retrievals_differed=0,  # that was the control beside the gold context
     )
     if control.outcome == "passed":
         return replace(case, label=UNSTABLE.label, reason=UNSTABLE.reason, strength=UNSTABLE.strength)
