@@ -11,7 +11,7 @@ from oloproof.errors import ConfigurationError
 from oloproof.jsonform import from_json, to_json
 from oloproof.records import Attempt, Case, StageError
 from oloproof.run_records import CaseRow, Run, judgment_from_json, judgment_to_json
-from oloproof.store.database import Database
+from oloproof.store.database import Database, in_parts, marks
 
 _COLUMNS = "position, case_id, body, pair, execution, judgments, tags, error, seconds, log, attempts, retrieval, kept"
 
@@ -156,28 +156,27 @@ class Runs:
     # ------------------------------------------------------------------------------------- cases
 
     def rows(self, run_id: str, case_ids: Sequence[str] | None = None) -> Iterator[CaseRow]:
-        """The cases of a run in their order, all or those named."""
+        """The cases of a run, all in their order, or those named in the order of the names."""
         if case_ids is None:
             cursor = self._database.read(
                 f"SELECT {_COLUMNS} FROM run_case WHERE run = ? ORDER BY position", (run_id,)
             )
             yield from map(_row, cursor)
             return
-        for case_id in case_ids:
+        for part in in_parts(case_ids):
             cursor = self._database.read(
-                f"SELECT {_COLUMNS} FROM run_case WHERE run = ? AND case_id = ?", (run_id, case_id)
+                f"SELECT {_COLUMNS} FROM run_case WHERE run = ? AND case_id IN ({marks(part)})",
+                (run_id, *part),
             )
-            yield from map(_row, cursor)
+            found = {row.case_id: row for row in map(_row, cursor)}
+            yield from (found[case_id] for case_id in part if case_id in found)
 
     def bodies(self, ids: Sequence[bytes]) -> dict[bytes, dict[str, Any]]:
         """The contents of cases, as they stood in the case file."""
         found = {}
-        for start in range(0, len(ids), 500):
-            part = tuple(ids[start : start + 500])
-            marks = ",".join("?" * len(part))
-            for identity, body in self._database.read(
-                f"SELECT id, body FROM case_body WHERE id IN ({marks})", part
-            ):
+        for part in in_parts(ids):
+            query = f"SELECT id, body FROM case_body WHERE id IN ({marks(part)})"
+            for identity, body in self._database.read(query, tuple(part)):
                 found[identity] = json.loads(body)
         return found
 
