@@ -115,7 +115,8 @@ def _parser() -> argparse.ArgumentParser:
         "--base-config",
         type=Path,
         metavar="PATH",
-        help="with --swap: the configuration in a checkout of what the baseline measured (default: --config)",
+        help="with --swap: the configuration in a checkout of what the baseline measured (default: the one it was made "
+        "with, here)",
     )
     compare.add_argument("--criterion", metavar="C", help="with --swap: only new failures of this criterion")
     compare.add_argument(

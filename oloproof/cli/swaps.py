@@ -41,17 +41,17 @@ def stage_swaps(
 ) -> tuple[StageSwap, ...]:
     """The swaps of each criterion that is followed, or that --criterion names; `runs` are candidate and baseline.
     Raises ConfigurationError when one of the checkouts is not what its run measured."""
-    project = load_project(given.config)
+    project = load_project(_config(runs[0], given.config))
     chosen = _chosen(given.criterion, project.config.diagnosis, comparison, runs[0], policies)
     if not any(flips.new_failures for flips in chosen):
         return ()
-    base_project = load_project(given.base_config) if given.base_config else project
+    base_project = load_project(given.base_config or _config(runs[1], given.config))
     progress = Progress(noun="re-executions")
     try:
         with _hosts(project, base_project) as hosts:
             progress.say(f"importing {project.config.system.rag.object}")
             for run, host, is_base in zip(runs, hosts, (False, True), strict=True):
-                _check_at_hand(run, host, store, given, is_base)
+                _check_at_hand(run, host, store, is_base)
             swapping = _Swapping(store, comparison, runs, hosts, project, progress)
             return swapping.swap([flips for flips in chosen if flips.new_failures])
     finally:
@@ -146,9 +146,14 @@ def _hosts(head: Project, base: Project) -> Iterator[tuple[AppHost, AppHost]]:
                 yield ours, theirs
 
 
-def _check_at_hand(run: Run, host: AppHost, store: Store, given: argparse.Namespace, is_base: bool) -> None:
+def _config(run: Run, config: Path) -> Path:
+    """The configuration that a run was made with, where it still lies beside the one given, which names the store."""
+    recorded = config.parent / Path(run.config).name
+    return recorded if recorded.exists() else config
+
+
+def _check_at_hand(run: Run, host: AppHost, store: Store, is_base: bool) -> None:
     """Refuse a checkout whose code, settings or files are not those that the run measured."""
-    config: Path = given.base_config if is_base and given.base_config else given.config
     try:
         measured_system(run, host, store, retrieval=True)
     except ConfigurationError as error:
@@ -163,5 +168,6 @@ def _check_at_hand(run: Run, host: AppHost, store: Store, given: argparse.Namesp
                 "with --base-config ../base/oloproof.yaml"
             )
         raise ConfigurationError(
-            f"{config}: --swap executes the code that {run.id} measured, and this is not it ({what}); {way_out}"
+            f"{host.project.path}: --swap executes the code that {run.id} measured, and this is not it ({what}); "
+            f"{way_out}"
         ) from None

@@ -356,6 +356,24 @@ def test_runs_that_differ_in_settings_alone_share_their_checkout(repository: Rep
     assert "  retrieval: unchanged" in repository.text
 
 
+def test_runs_of_two_configurations_in_one_folder_are_each_executed_with_their_own(
+    repository: Repository,
+) -> None:
+    repository.clear()
+    other = {**CONFIG, "system": {"version": "2", "rag": {"object": "other:Rag"}}}
+    app = (repository.root / "app.py").read_text(encoding="utf-8")
+    (repository.root / "other.py").write_text(app.replace(*MISSES[1:]), encoding="utf-8")
+    (repository.root / "other.yaml").write_text(json.dumps(other), encoding="utf-8")
+    try:
+        repository.oloproof("run")
+        repository.oloproof("run", "--config", "other.yaml")
+        assert repository.oloproof("compare", "latest", "latest~1", "--swap") == 1
+    finally:
+        (repository.root / "other.py").unlink()
+        (repository.root / "other.yaml").unlink()
+    assert "Implicated: the change in retrieval, in 3 of 3 new failures" in repository.text
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
