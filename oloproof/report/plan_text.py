@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oloproof.decisions.prospects import Prospect
+from oloproof.decisions.prospects import MOST_CASES, Prospect
 from oloproof.decisions.records import Decision, RuleState
 from oloproof.report.decisions_text import about_text
 from oloproof.report.outlook_text import outlook_text
@@ -38,10 +38,10 @@ def prospects_text(cases: int, prospects: Sequence[Prospect]) -> str:
     rows = [[plain(p.rule), p.metric, _asks(p), _at_this_size(p), _needed(p)] for p in prospects]
     able = sum(each.can_pass for each in prospects)
     noun = "case" if cases == 1 else "cases"
-    lines = [f"What {cases} {noun} can decide: {able} of {len(rows)} rules can pass"]
-    lines += grid(["Rule", "Metric", "Asks", f"With {cases} {noun}", "Cases to pass at best"], rows)
+    lines = [f"What {cases:,} {noun} can decide: {able} of {len(rows)} rules can pass"]
+    lines += grid(["Rule", "Metric", "Asks", f"With {cases:,} {noun}", "Cases to pass at best"], rows)
     if any(each.scope != "all" for each in prospects):
-        lines.append(f"Rules on a slice are taken to have {cases} {noun} in it.")
+        lines.append(f"Rules on a slice are taken to have {cases:,} {noun} in it.")
     return "\n".join(lines)
 
 
@@ -105,7 +105,7 @@ def _needed(prospect: Prospect) -> str:
     if prospect.counted is None:
         return f"{prospect.min_support:,}" if prospect.min_support else "any"
     if prospect.needed is None:
-        return "no number"
+        return f"none up to {MOST_CASES:,}"
     support, exact = prospect.min_support or 0, prospect.needed_exact
     text = f"{max(prospect.needed, support):,}"
     if exact is not None and max(exact, support) < prospect.needed:
@@ -115,4 +115,4 @@ def _needed(prospect: Prospect) -> str:
 
 def _number(count: int, counted: str) -> str:
     one, several = _NOUNS[counted]
-    return f"{count} {one if count == 1 else several}"
+    return f"{count:,} {one if count == 1 else several}"

@@ -171,7 +171,7 @@ def _p_above(shares: _Shares, bound: float) -> float:
     if bound <= 0.0:
         return 0.0
     log_wealth, _ = _excess_of(sample, 0.0)(-math.log(bound / float(shares.values[-1])))
-    return min(1.0, 2.0 * math.exp(-log_wealth))
+    return 1.0 if log_wealth <= math.log(2.0) else 2.0 * math.exp(-log_wealth)
 
 
 def _smallest_mean(shares: _Shares, threshold: float) -> float:

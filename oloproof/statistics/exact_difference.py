@@ -124,7 +124,8 @@ def _p_below(counts: PairCounts, bound: float) -> float:
         return 1.0
     if counts.total > MOST_PAIRS:
         return _closed_p_below(counts, bound)
-    return min(1.0, 2 * _largest_p(_Tests(counts), bound))
+    p = min(1.0, 2 * _largest_p(_Tests(counts), bound))
+    return p if p >= _LEAST_ALPHA else min(_LEAST_ALPHA, _closed_p_below(counts, bound))
 
 
 def _closed_p_below(counts: PairCounts, bound: float) -> float:

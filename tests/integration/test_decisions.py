@@ -428,6 +428,10 @@ def test_before_anything_ran_a_plan_says_what_the_suite_can_decide(
     [
         ((), "neither this nor compare.yaml is there; name a policy with --policy FILE"),
         (("--cases", "0", "--policy", "policy.yaml"), "expected a whole number of at least 1"),
+        (
+            ("--cases", "1000001", "--policy", "policy.yaml"),
+            "looks at up to 1,000,000 cases, found 1,000,001",
+        ),
         (("latest", "--cases", "5", "--policy", "policy.yaml"), "leave it out, or leave out the id"),
         (("latest~9", "--policy", "policy.yaml"), "there is no run latest~9"),
     ],

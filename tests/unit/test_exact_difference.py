@@ -234,6 +234,7 @@ def test_a_metric_of_the_most_pairs_takes_well_below_a_second() -> None:
         (0, 0, 13, 1, 0.35),
         (7, 5, 20, 0, 0.433),
         (3, 40, 400, 0, 0.0),
+        (1, 40, 100, 0, 0.0),  # so small that the closed form decides
     ],
 )
 def test_the_p_value_is_the_alpha_at_which_the_interval_leaves_the_bound(

@@ -249,3 +249,19 @@ def test_rules_that_count_are_decided_by_any_number() -> None:
     assert not prospect(NEW_FAILURES, 13).can_pass  # for want of support
     reviewed = NEW_FAILURES.model_copy(update={"requires_manual_review": True})
     assert not prospect(reviewed, 99).can_pass
+
+
+@pytest.mark.parametrize("pass_fail", [True, False])
+def test_a_million_cases_are_planned_for_like_any_number(pass_fail: bool) -> None:
+    for rule in (minimum(0.95), MaxRule(**NAMES, kind="max", max=0.05), non_inferiority(0.01), SUPERIORITY):
+        found = prospect(rule, 1_000_000, pass_fail)
+        assert found.can_pass
+        assert found.bears is not None
+        assert found.fails_from is not None
+
+
+def test_close_to_certainty_the_exact_method_plans_with_its_closed_form() -> None:
+    found = prospect(equivalence(0.9), 13, confidence_level=0.9999, difference_method="exact")
+    assert found.can_pass
+    assert ExactDifferences(0, 0, found.needed or 0).interval(0.9999).upper < 0.9
+    assert ExactDifferences(0, 0, (found.needed or 0) - 1).interval(0.9999).upper >= 0.9
