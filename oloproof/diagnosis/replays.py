@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby, product
 from typing import Any
 
 from oloproof.comparison import Flips, PairedMetric
@@ -153,23 +154,25 @@ class Replaying:
         that errored in the run is missing on both sides. Raises RerankerError."""
         rows = [row._replace(tags=()) for row in rows]
         trials = [_Trial(each, self.steps.under(each.top_k, each.token_budget)) for each in settings]
-        work = (
-            (each.case.id, self._case_under_all(trials, each))
-            for each in recorded_cases(rows, self.runs, self.results)
-        )
+        # Cases with one input share an execution in the run, and so they do here.
+        ordered = sorted(rows, key=lambda row: row.execution or b"")
+        groups = groupby(recorded_cases(ordered, self.runs, self.results), key=lambda each: each.execution.id)
+        work = ((name, self._cases_under_all(trials, list(group))) for name, group in groups)
         for _, replayed in self.driver.run(work):
-            for trial, each in zip(trials, replayed, strict=True):
+            for trial, each in replayed:
                 trial.take(each)
-            self._step(len(trials))
+            self._step(len(replayed))
         return tuple(trial.ended(self.run, rows, confidence) for trial in trials)
 
     # ------------------------------------------------------------------------------------- cases
 
-    def _case_under_all(self, trials: Sequence[_Trial], each: RecordedCase) -> StepsTo[list[Replayed]]:
-        """One setting after the other, so that what one has generated the next finds."""
+    def _cases_under_all(
+        self, trials: Sequence[_Trial], cases: Sequence[RecordedCase]
+    ) -> StepsTo[list[tuple[_Trial, Replayed]]]:
+        """One setting and one case after the other, so that what one has generated the next finds."""
         replayed = []
-        for trial in trials:
-            replayed.append((yield from self._case(trial.steps, trial.setting.reranker, each)))
+        for each, trial in product(cases, trials):
+            replayed.append((trial, (yield from self._case(trial.steps, trial.setting.reranker, each))))
         return replayed
 
     def _case(self, steps: ReplaySteps, reranker: Reranker | None, each: RecordedCase) -> StepsTo[Replayed]:

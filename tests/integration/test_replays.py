@@ -582,6 +582,14 @@ def test_a_grid_prints_a_row_a_setting_and_generates_each_context_once(suite: Pa
     assert [each["generated"] for each in record["settings"]] == [0] * 6
 
 
+def test_cases_with_one_input_share_what_is_generated(project: Callable[..., Path], command: Command) -> None:
+    cases = [case(f"same {n}", ["n1", "n2", "a"]) for n in range(6)]
+    folder = project([{**each, "input": cases[0]["input"]} for each in cases])
+    (tried,) = command(folder, "what-if", "latest", "--top-k", "3", "--json").record["settings"]
+    assert noted(folder)["generate"] == tried["generated"] == 1
+    assert tried["changed"] == tried["replayed"] == len(tried["flips"][0]["fixed"]) == 6
+
+
 def test_what_if_measures_retrieval_criteria_anew_under_a_reranker(suite: Path, command: Command) -> None:
     record = command(suite, "what-if", "latest", "--reranker", "rerank:backwards", "--json").record
     (tried,) = record["settings"]
