@@ -38,10 +38,12 @@ _PULL = re.compile(r"/repos/([^/]+/[^/]+)/pulls(?:/(\d+))?")
 @dataclass
 class Fault:
     """What goes wrong with the next `times` requests that match. `status` answers in GitHub's place; with `written`
-    the request is carried out first; `drop` closes the connection without an answer; `delay` waits before."""
+    the request is carried out first; `drop` closes the connection without an answer; `delay` waits before. Only
+    requests match whose body has `holding` in it."""
 
     method: str
     path: str
+    holding: str = ""
     times: int = 1
     status: int = 0
     message: str = ""
@@ -189,7 +191,7 @@ class ApiServer:
         prefix = ENTERPRISE if target.startswith(f"{ENTERPRISE}/") else ""
         target = target.removeprefix(prefix)
         address = urlsplit(target)
-        fault = self._next_fault(handler.command, address.path)
+        fault = self._next_fault(handler.command, address.path, body)
         if fault and fault.delay:
             time.sleep(fault.delay)
         if fault and (fault.status or fault.drop) and not fault.written:
@@ -216,10 +218,11 @@ class ApiServer:
         handler.end_headers()
         handler.wfile.write(body)
 
-    def _next_fault(self, method: str, path: str) -> Fault | None:
+    def _next_fault(self, method: str, path: str, body: bytes) -> Fault | None:
         with self._lock:
             for fault in self.faults:
-                if fault.times > 0 and fault.method == method and re.search(fault.path, path):
+                matches = fault.method == method and re.search(fault.path, path)
+                if fault.times > 0 and matches and fault.holding.encode() in body:
                     fault.times -= 1
                     return fault
         return None

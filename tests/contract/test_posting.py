@@ -390,10 +390,12 @@ def at_once(conversation: Conversation) -> Callable[..., list[str]]:
     return run
 
 
+@pytest.mark.parametrize("late", [1, 2])
 def test_two_jobs_that_post_at_once_leave_one_comment_with_the_newer_result(
-    conversation: Conversation, at_once: Callable[..., list[str]]
+    conversation: Conversation, at_once: Callable[..., list[str]], late: int
 ) -> None:
-    conversation.server.fail("GET", COMMENTS, delay=0.2, times=2)
+    conversation.server.fail("GET", COMMENTS, delay=0.3, times=2)
+    conversation.server.fail("POST", COMMENTS, delay=0.7, holding=f"Run {late} of")
     assert "written" in at_once((1, ""), (2, ""))
     assert conversation.sections() == {("oloproof.yaml", ""): "## Run 2 of one"}
 
@@ -401,9 +403,9 @@ def test_two_jobs_that_post_at_once_leave_one_comment_with_the_newer_result(
 def test_an_older_job_whose_write_lands_late_does_not_win(
     conversation: Conversation, at_once: Callable[..., list[str]]
 ) -> None:
-    conversation.stands(section("before", run=0 + 1))
-    conversation.server.fail("PATCH", COMMENT, delay=1.0)
-    conversation.server.fail("GET", COMMENTS, delay=0.2, times=2)
+    conversation.stands(section("before"))
+    conversation.server.fail("GET", COMMENTS, delay=0.3, times=2)
+    conversation.server.fail("PATCH", COMMENT, delay=0.7, holding="Run 2 of")
     at_once((2, ""), (3, ""))
     assert conversation.sections() == {("oloproof.yaml", ""): "## Run 3 of one"}
 
@@ -412,9 +414,11 @@ def test_an_older_job_whose_write_lands_late_does_not_win(
 def test_legs_of_a_matrix_that_write_at_once_lose_no_section(
     conversation: Conversation, at_once: Callable[..., list[str]], stands: bool
 ) -> None:
+    """One of them has read before the others wrote, and writes after they did."""
     if stands:
         conversation.stands(section("of an earlier head", head=OLD_HEAD))
-    conversation.server.fail("GET", COMMENTS, delay=0.2, times=3)
+    conversation.server.fail("GET", COMMENTS, delay=0.3, times=3)
+    conversation.server.fail("PATCH", COMMENT, delay=0.7, holding="Run 5 of a")
     at_once((5, "a"), (5, "b"), (5, "c"))
     assert conversation.sections() == {
         ("oloproof.yaml", leg): f"## Run 5 of {leg}" for leg in ("a", "b", "c")
