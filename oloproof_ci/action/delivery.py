@@ -1,12 +1,13 @@
-"""What a job leaves behind, in the order of its weight: report files, outputs and summary, the status, annotations, and
-last the comment. From the status on nothing that fails changes the verdict; it becomes a warning."""
+"""What a job leaves behind, in the order of its weight: the log, the status, outputs, report files and summary,
+annotations, and last the comment. Nothing that fails on the way changes the verdict; it becomes a warning."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from oloproof.errors import OloproofError
 from oloproof.jsonform import to_json
@@ -21,7 +22,10 @@ from oloproof_ci.github.client import GitHub
 from oloproof_ci.github.errors import ApiError, explained
 from oloproof_ci.github.posting import Draft, Posting
 from oloproof_ci.outcome import JobOutcome
+from oloproof_ci.report import Report
 from oloproof_ci.report_files import COMMENT, REPORT, write
+
+T = TypeVar("T")
 
 #: What the log says of a comment that was not simply written.
 _SAID = {
@@ -44,39 +48,49 @@ class Delivery:
         self._runner = runner
         self._github = github
 
-    def leave(self, outcome: JobOutcome, verdict: Verdict) -> None:
-        """Everything that stays on this machine: the log, outputs, report files, summary."""
-        for line in log_lines(outcome, verdict):
-            self._runner.say(line)
-        folder = Path(self._inputs.report_dir)
-        try:
-            self._runner.set_outputs(outputs(outcome, verdict, str(folder / REPORT)))
-            text = summary(outcome)
-            # The code may have laid a link in the folder's place: it leads no further than it could go itself.
-            with seeing_as(self._owner):
-                write(folder, REPORT, json.dumps(to_json(outcome), indent=1, ensure_ascii=False) + "\n")
-                write(folder, COMMENT, text)
-                write(folder, ".gitignore", "*\n")
-            self._runner.add_summary(text)
-        except OloproofError as error:
-            self._runner.warn(str(error))
-
-    def tell(
+    def deliver(
         self, outcome: JobOutcome, verdict: Verdict, pull: PullRequest | None, *, status: bool, comments: bool
     ) -> None:
-        """Everything that GitHub is told: the status, annotations, the comment."""
+        """Tell everybody, in that order. `status` and `comments` say whether there is a place for either."""
+        for line in log_lines(outcome, verdict):
+            self._runner.say(line)
         from_fork = pull is not None and pull.from_fork
-        author = self._set_status(outcome, verdict, from_fork) if status else None
+        author = None
+        if status and self._inputs.status != "off":
+            author = self.attempt(lambda: self._set_status(outcome, verdict, from_fork))
+        report = Path(self._inputs.report_dir) / REPORT
+        self.attempt(lambda: self._runner.set_outputs(outputs(outcome, verdict, str(report))))
+        self.attempt(lambda: self._leave_files(outcome, report.parent))
+        self.attempt(lambda: self._runner.add_summary(summary(outcome)))
         if self._inputs.annotations == "on":
             # A job that fails shows what newly fails as errors, which leaves the warnings to what GitHub refuses.
-            self._annotate(outcome, "error" if verdict.status == "failure" else "warning")
+            self.attempt(
+                lambda: self._annotate(outcome, "error" if verdict.status == "failure" else "warning")
+            )
         if comments and pull is not None and self._inputs.comment == "update":
-            self.comment(drafts(outcome, self._job.url), pull, outcome.head_sha, author or None)
+            self.attempt(
+                lambda: self.comment(drafts(outcome, self._job.url), pull, outcome.head_sha, author or None)
+            )
+
+    def attempt(self, step: Callable[[], T]) -> T | None:
+        """Do one thing; whatever goes wrong with it keeps nothing else from being done, and changes no verdict."""
+        try:
+            return step()
+        except OloproofError as error:
+            self._runner.warn(str(error))
+        except Exception as error:  # noqa: BLE001 - an error of ours is no reason for another exit code either
+            self._runner.warn(f"internal error: {type(error).__name__}: {error}; please report it")
+        return None
+
+    def _leave_files(self, outcome: JobOutcome, folder: Path) -> None:
+        # The code may have laid a link in the folder's place: it leads no further than it could go itself.
+        with seeing_as(self._owner):
+            write(folder, REPORT, json.dumps(to_json(outcome), indent=1, ensure_ascii=False) + "\n")
+            write(folder, COMMENT, summary(outcome))
+            write(folder, ".gitignore", "*\n")
 
     def _set_status(self, outcome: JobOutcome, verdict: Verdict, from_fork: bool) -> str | None:
         """Set the commit's status; gives whose token this is, when that is known afterwards."""
-        if self._inputs.status == "off":
-            return None
         try:
             return self._github.set_status(
                 outcome.head_sha,
@@ -104,18 +118,23 @@ class Delivery:
             self._runner.set_outputs({"comment-url": posted.url})
 
     def _annotate(self, outcome: JobOutcome, level: Level) -> None:
-        """New failures at their lines in the case files, and errors of what could not be evaluated."""
+        """What passes in the base and fails or errors here, at its line in the case file, and errors of what could not
+        be evaluated."""
         for suite in outcome.suites:
             if suite.failure is not None:
                 self._runner.annotate("error", suite.failure.message, title="Oloproof", file=suite.config)
             if suite.report is None:
                 continue
-            for failures in suite.report.failures:
-                for case in failures.new_failures:
-                    self._runner.annotate(
-                        level,
-                        f"{case.case_id} passes {failures.criterion} in the base and fails here: {case.label.value}",
-                        title="New failure",
-                        file=suite.report.dataset,
-                        line=case.line,
-                    )
+            for line, text in _broken(suite.report):
+                self._runner.annotate(level, text, title="New failure", file=suite.report.dataset, line=line)
+
+
+def _broken(report: Report) -> Iterator[tuple[int, str]]:
+    """The line of each case that broke, and what became of it."""
+    for failures in report.failures:
+        for case in failures.new_failures:
+            did = f"passes {failures.criterion} in the base and fails here"
+            yield case.line, f"{case.case_id} {did}: {case.label.value}"
+    for errored in report.errors.cases:
+        if errored.base == "passed":
+            yield errored.line, f"{errored.case_id} passes in the base and errors here: {errored.kind}"

@@ -73,7 +73,7 @@ def run(environment: Mapping[str, str], log: TextIO) -> int:
     runner = Runner(environment, log)
     try:
         inputs = Inputs.read(environment)
-        for secret in secrets_of(environment):
+        for secret in (inputs.token, *secrets_of(environment)):
             runner.mask(secret)
         job = Job.read(environment)
         asked = plan(job, read_payload(environment), inputs)
@@ -124,8 +124,8 @@ def _evaluate(step: Step, asked: Evaluation, *, baseline: bool) -> int:
     with carried_results(step.environment, enabled=step.inputs.cache == "on") as carried:
         suites = _suites(step, asked, carried, baseline=baseline)
         verdict = _deliver(step, asked, suites, baseline=baseline)
-        carried.save()
-        step.runner.add_summary(cache_section(carried.suites, suites))
+        step.delivery.attempt(carried.save)
+        step.delivery.attempt(lambda: step.runner.add_summary(cache_section(carried.suites, suites)))
         for warning in carried.warnings:
             step.runner.warn(warning)
     return verdict.exit_code
@@ -141,8 +141,7 @@ def _deliver(step: Step, asked: Evaluation, suites: tuple[SuiteOutcome, ...], *,
     )
     outcome = without_secrets(measured, secrets_of(step.environment))
     verdict = decide(suites, inputs.fail_on)
-    step.delivery.leave(outcome, verdict)
-    step.delivery.tell(outcome, verdict, asked.pull_request, status=not baseline, comments=asked.comments)
+    step.delivery.deliver(outcome, verdict, asked.pull_request, status=not baseline, comments=asked.comments)
     return verdict
 
 

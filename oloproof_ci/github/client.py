@@ -127,6 +127,8 @@ class GitHub:
 
     @cached_property
     def _github(self):  # type: ignore[no-untyped-def]
+        if not self._token:
+            raise ApiError("unauthorized", "there is no token")
         from github import Auth, Github, GithubRetry
 
         retry = GithubRetry(
@@ -164,12 +166,15 @@ def _telling() -> Iterator[None]:
 
     try:
         yield
+    except ApiError:
+        raise
     except GithubException as error:
         raise api_error(error.status, error.data, error.headers) from error
     except RequestException as error:
         raise ApiError("unreachable", type(error).__name__, written=True) from error
-    except (TypeError, ValueError, AssertionError, KeyError) as error:
-        # PyGithub expects JSON of a certain form from a host of a certain name; a proxy's page is neither.
+    except Exception as error:
+        # PyGithub expects JSON of a certain form from a host of a certain name; a proxy's page is neither, and what it
+        # then raises is of many types.
         raise ApiError("unexpected", "the answer is not one of GitHub's API", written=True) from error
 
 

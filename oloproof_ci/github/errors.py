@@ -79,7 +79,7 @@ def _why(error: ApiError, what: Literal["status", "comment"], from_fork: bool) -
     if error.kind == "gone":
         return "what it belongs to is gone, or the token cannot see it. The step summary has the report."
     if error.kind == "unauthorized":
-        return "GitHub does not accept the token (input github-token)."
+        return f"GitHub does not accept the token of the input github-token ({error.said})."
     if error.kind == "forbidden" and from_fork:
         return (
             "a pull request from a fork has a read-only token, whatever `permissions` says. A second workflow on "

@@ -282,7 +282,10 @@ def test_a_fork_gets_its_verdict_and_the_summary_without_a_comment(workflow: Wor
         ({"status": 403, "message": "Issue is locked."}, "the conversation is locked"),
         ({"status": 429, "message": "API rate limit exceeded"}, "GitHub's rate limit holds"),
         ({"status": 410, "message": "This issue was deleted"}, "is gone, or the token cannot see it"),
-        ({"status": 401, "message": "Bad credentials"}, "GitHub does not accept the token"),
+        (
+            {"status": 401, "message": "Bad credentials"},
+            "GitHub does not accept the token of the input github-token (Bad credentials)",
+        ),
     ],
     ids=["permission", "locked", "rate limit", "deleted", "credentials"],
 )
@@ -300,6 +303,29 @@ def test_whatever_github_refuses_the_verdict_and_the_summary_stand(
     assert said in comment
     assert "this version of Oloproof reads version 1" in done.summary
     assert workflow.comments() == []
+
+
+def test_files_that_cannot_be_written_change_no_verdict(workflow: Workflow) -> None:
+    (workflow.workspace / "oloproof.yaml").write_text("version: 2\n", encoding="utf-8")  # quickly over
+    workflow.push()
+    nowhere = str(workflow.place / "no such folder" / "file")
+    payload = workflow.payload(workflow.git("rev-parse", "feature"), workflow.git("rev-parse", "main"))
+    files = {"GITHUB_OUTPUT": nowhere, "GITHUB_STEP_SUMMARY": nowhere}
+    done = workflow.run("pull_request", payload, environment=files, report_dir="app.py")
+    assert done.code == 2
+    warnings = done.commands("warning")
+    assert sum("no such folder/file: the runner's file cannot be written" in line for line in warnings) >= 2
+    assert any("app.py/report.json: cannot be written" in line for line in warnings)
+    assert len(workflow.comments()) == 1
+    assert workflow.server.statuses[0]["state"] == "error"
+
+
+def test_without_a_token_there_is_a_verdict_all_the_same(workflow: Workflow) -> None:
+    (workflow.workspace / "oloproof.yaml").write_text("version: 2\n", encoding="utf-8")
+    workflow.push()
+    done = workflow.pull_request(github_token="")
+    assert (done.code, workflow.server.calls()) == (2, [])
+    assert ["(there is no token)" in line for line in done.commands("warning")] == [True, True]
 
 
 def test_a_status_whose_answer_was_lost_is_set_again(workflow: Workflow) -> None:
