@@ -13,6 +13,8 @@ from oloproof.execution.driver import Driver
 from oloproof.execution.steps import CaseSteps, Request, StepsTo
 from oloproof.identity.files import ProjectFiles
 from oloproof.identity.system import judgment_id
+from oloproof.judges.asking import Asking
+from oloproof.judges.costs import JudgeCosts
 from oloproof.measurement.metrics import MetricSum
 from oloproof.measurement.slices import SliceSums, slice_value
 from oloproof.records import Case, Execution, Judgment, State
@@ -87,6 +89,7 @@ class Judging:
 
     The user's own evaluators run in the workers that run the stages, unless `ask` is given: then that is asked.
     `files` are those of the checkout whose evaluators they are: a judgment counts while what its function read stays.
+    `asking` is needed where an evaluator asks a model.
     """
 
     def __init__(
@@ -95,8 +98,10 @@ class Judging:
         results: Results,
         files: ProjectFiles,
         ask: Callable[[Request], Reply] | None = None,
+        asking: Asking | None = None,
     ) -> None:
         self._ask = ask
+        self._asking = asking
         self._files = files
         self._evaluators = evaluators
         self._digests = [digest("evaluator", canonical_json(e.definition())) for e in evaluators]
@@ -107,6 +112,11 @@ class Judging:
         self._custom = any(evaluator.asks_worker for evaluator in evaluators)
         self.hits = 0
         self.misses = 0
+
+    @property
+    def costs(self) -> JudgeCosts | None:
+        """What models were asked so far; None when no evaluator asks any."""
+        return None if self._asking is None else self._asking.costs
 
     @property
     def programs(self) -> set[str]:
@@ -132,7 +142,7 @@ class Judging:
             if judgment is None:
                 self.misses += 1
                 judgment = yield from self._fresh(evaluator, case, execution, identity)
-                if not evaluator.asks_worker:
+                if not (evaluator.asks_worker or evaluator.asks_model):
                     fresh.append((identity, judgment))
                 elif judgment.state is not State.MISSING:
                     self._results.replace_judgment(identity, execution.id, judgment)
@@ -160,6 +170,10 @@ class Judging:
             for name, e in zip(self._digests, self._evaluators, strict=True)
         ]
         found = self._results.judgments(ids) if look else {}
+        if self._asking is not None and self._asking.fresh:
+            for identity, evaluator in zip(ids, self._evaluators, strict=True):
+                if evaluator.asks_model:
+                    found.pop(identity, None)
         for identity, evaluator in zip(ids, self._evaluators, strict=True):
             if evaluator.asks_worker and identity in found and not self._files.valid(identity):
                 del found[identity]  # a file that the function had read has changed
@@ -171,11 +185,14 @@ class Judging:
         return len(self._evaluators)
 
     def _fresh(self, evaluator: Any, case: Case, execution: Execution, identity: bytes) -> StepsTo[Judgment]:
-        if not evaluator.asks_worker:
+        if not (evaluator.asks_worker or evaluator.asks_model):
             judgment: Judgment = evaluator.judge(case, execution)
             return judgment
         texts = self._results.texts(c.text_id for c in execution.context)
         context = [[c.doc_id, c.chunk_id, c.score, texts[c.text_id]] for c in execution.context]
+        if evaluator.asks_model:
+            assert self._asking is not None
+            return (yield from self._asking.judge(evaluator, evaluator.questions(case, execution, context)))
         request = evaluator.request(case, execution, context)
         reply = self._ask(request) if self._ask is not None else (yield request)
         answered: Judgment = evaluator.judge_reply(reply.value, reply.kind, reply.message)
@@ -378,6 +395,7 @@ class Evaluation:
             seconds=seconds,
             stage_seconds=self._stage_seconds,
             finished=True,
+            judges=self.judging.costs,
             programs=tuple(sorted(self.steps.programs | self.judging.programs)),
             stale=StaleRetrievals(stale.retrievals, tuple(sorted(stale.files))) if stale.retrievals else None,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from oloproof.identity.system import System
+from oloproof.judges.costs import JudgeCosts
 from oloproof.records import FAILED, PASSED, Attempt, Judgment, Metric, StageError, State
 
 
@@ -99,6 +100,7 @@ class Run:
     finished: bool
     stale: StaleRetrievals | None = None
     programs: tuple[str, ...] = ()
+    judges: JudgeCosts | None = None
     ingredients: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def metric(self, criterion: str) -> Metric | None:

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -26,11 +26,14 @@ from oloproof.execution.replay_steps import ReplaySteps
 from oloproof.identity.system import System
 from oloproof.ids import ulid
 from oloproof.installation import check_installation
+from oloproof.judges.asking import Asking
+from oloproof.judges.calling import Limits, Price, Provider
 from oloproof.run_records import EvaluatorRecord, Run
 from oloproof.settings.cases import CaseFileFacts, iter_cases, scan_cases
 from oloproof.settings.policy import Policy, load_policy
 from oloproof.settings.project import Project
 from oloproof.store.database import FILE, FOLDER, Database
+from oloproof.store.judge_calls import JudgeCalls
 from oloproof.store.results import Outlines, Results
 from oloproof.store.runs import Runs
 from oloproof.store.unfinished import Unfinished
@@ -85,9 +88,11 @@ def hosted(
     *,
     interpreter: str = sys.executable,
     account: Account | None = None,
+    provider: Provider | None = None,
 ) -> Iterator[AppHost]:
     """The project's app, being imported in the background; its workers end with the block. See `AppHost` for the
-    environments, which default to this process's own, and for the account."""
+    environments, which default to this process's own, and for the account. `provider` is asked what judges want to
+    know, when they share it with others."""
     check_installation()
     host = AppHost(
         project,
@@ -95,6 +100,7 @@ def hosted(
         interpreter=interpreter,
         named=named,
         account=account,
+        provider=provider or model_provider(project),
     )
     try:
         # The figures will need it, and loading it takes about as long as a worker does to start.
@@ -102,6 +108,27 @@ def hosted(
         yield host
     finally:
         host.close()
+
+
+def model_provider(project: Project) -> Provider | None:
+    """What a project's judges ask; None when it has none. Keys come from this process's environment alone."""
+    if not any(evaluator.asks_model for evaluator in project.config.evaluators):
+        return None
+    settings = project.config.judges
+    limits = Limits(settings.max_in_flight, settings.max_calls, settings.max_cost, prices(project))
+    return Provider(os.environ, limits, _say)
+
+
+def _say(text: str) -> None:
+    """A line for whoever waits."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(f"judges: {text}", file=sys.stderr, flush=True)
+
+
+def prices(project: Project) -> dict[str, Price]:
+    """What models cost, by name."""
+    return {name: Price(each.input, each.output) for name, each in project.config.judges.prices.items()}
 
 
 def system_clock() -> Clock:
@@ -144,14 +171,15 @@ def evaluate(
     store: Store,
     progress: Callable[[int, int], None],
     judge: AppHost | None = None,
+    fresh_judgments: bool = False,
 ) -> Run:
     """Evaluate a host's system on a suite, into a store. `judge` runs the user's own evaluators, when that is not the
-    same host."""
+    same host. With `fresh_judgments` models are asked again what they have answered before."""
     steps = case_steps(host, host.system(store.outlines), store)
     evaluation = Evaluation(
         suite=suite,
         steps=steps,
-        judging=judging(suite.evaluators, host, store, judge),
+        judging=judging(suite.evaluators, host, store, judge, fresh_judgments),
         ingredients=host.ingredients,
         runs=store.runs,
         clock=system_clock(),
@@ -168,10 +196,21 @@ def foreseen(suite: Suite, host: AppHost, store: Store) -> Outlook:
     return outlook(iter_cases(suite.facts), steps, judging(suite.evaluators, host, store))
 
 
-def judging(evaluators: Sequence[Any], host: AppHost, store: Store, judge: AppHost | None = None) -> Judging:
-    """What judges a host's executions; `judge` runs the user's own evaluators, when that is not the same host."""
+def judging(
+    evaluators: Sequence[Any],
+    host: AppHost,
+    store: Store,
+    judge: AppHost | None = None,
+    fresh: bool = False,
+) -> Judging:
+    """What judges a host's executions; `judge` runs the user's own evaluators, when that is not the same host. With
+    `fresh` models are asked anew."""
     files = (judge or host).files(store.results)
-    return Judging(evaluators, store.results, files, None if judge is None else judge.ask)
+    asking = None
+    if any(evaluator.asks_model for evaluator in evaluators):
+        calls = JudgeCalls(store.database, time.time)
+        asking = Asking(calls, prices((judge or host).project), fresh)
+    return Judging(evaluators, store.results, files, None if judge is None else judge.ask, asking)
 
 
 def measured_system(run: Run, host: AppHost, store: Store, *, retrieval: bool) -> System:

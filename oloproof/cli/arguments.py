@@ -46,6 +46,10 @@ def _parser() -> argparse.ArgumentParser:
     run = _command(commands, "run", "evaluate the system on its cases, and decide the policy")
     _add_policy(run, "policy file with rules on one run (default: release.yaml beside the configuration)")
 
+    run.add_argument(
+        "--fresh-judgments", action="store_true", help="ask judges again what they have answered before"
+    )
+
     runs = _command(commands, "runs", "list the newest runs")
     runs.add_argument("--limit", type=_positive, default=20, metavar="N", help="how many (default: 20)")
 

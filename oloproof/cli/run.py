@@ -42,7 +42,7 @@ def _run(given: argparse.Namespace, progress: Progress) -> tuple[Any, str, int]:
         progress.say(f"0 of {facts.cases} cases")
         with opened_store(project.root) as store:
             suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
-            run = evaluate(suite, host, store, progress)
+            run = evaluate(suite, host, store, progress, fresh_judgments=given.fresh_judgments)
             gate = decide_run(run, policies, lambda: store.runs.rows(run.id))
             unstable = store.unstable.of_run(run.id)
             text = "" if given.json else run_text(run, gate, lambda: store.runs.rows(run.id), unstable)

@@ -43,6 +43,8 @@ class Evaluator(BaseModel):
     code_version: ClassVar[int] = 1
     #: Whether judging is a call of the user's code in the worker.
     asks_worker: ClassVar[bool] = False
+    #: Whether judging is a question to a model.
+    asks_model: ClassVar[bool] = False
 
     #: False of one whose judgments have to be checked against people's first, and were not: no rule may rest on it.
     validated: ClassVar[bool] = True

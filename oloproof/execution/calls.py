@@ -1,9 +1,10 @@
-"""Where stage calls run: on threads of this process, or on an executor that somebody else made."""
+"""Where requests run: on threads of this process, or on an executor that somebody else made; each kind in its lane."""
 
 from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from typing import Any, Protocol
@@ -12,6 +13,8 @@ from oloproof.worker.calls import perform
 from oloproof.worker.process import Checkout, Reply
 
 Message = dict[str, Any]
+#: The op of a request to a model.
+TO_MODEL = "judge"
 
 
 class Calls(Protocol):
@@ -30,20 +33,24 @@ class Calls(Protocol):
         """Free what was held, once what had begun has ended."""
 
 
+#: Replies, or what was raised in their place, each with its tag.
+Done = queue.SimpleQueue[tuple[Any, Reply | BaseException]]
+
+
 class ThreadCalls:
-    """Calls on worker processes of this machine, up to `slots` at once, each waited for on a thread.
+    """Requests that `serve` answers, up to `slots` at once, each waited for on a thread. `done` may be shared with
+    others, to wait for all of them.
 
     Between the threads lie plain queues: handing a call over through a future costs several times as much, and an
     evaluation makes two calls a case.
     """
 
-    def __init__(self, checkout: Checkout, slots: int, timeout: float) -> None:
-        self._checkout = checkout
+    def __init__(self, serve: Callable[[Message], Reply], slots: int, done: Done | None = None) -> None:
+        self._perform = serve
         self._slots = slots
-        self._timeout = timeout
         self._threads: list[threading.Thread] = []
         self._requests: queue.SimpleQueue[tuple[Any, Message] | None] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[tuple[Any, Reply | BaseException]] = queue.SimpleQueue()
+        self._done: Done = queue.SimpleQueue() if done is None else done
 
     def submit(self, tag: Any, message: Message) -> None:
         self._requests.put((tag, message))
@@ -72,20 +79,29 @@ class ThreadCalls:
         while (request := self._requests.get()) is not None:
             tag, message = request
             try:
-                self._done.put((tag, perform(self._checkout, message, self._timeout)))
+                self._done.put((tag, self._perform(message)))
             except BaseException as error:  # noqa: BLE001 - raised again where the reply is waited for
                 self._done.put((tag, error))
+
+
+class ModelCalls(ThreadCalls):
+    """Requests to models. What is under way when they are closed is no longer waited for."""
+
+    def close(self) -> None:
+        self._threads.clear()
 
 
 class ExecutorCalls:
     """Calls through any `concurrent.futures.Executor`; whoever made it shuts it down."""
 
-    def __init__(self, executor: Executor, checkout: Checkout, timeout: float) -> None:
+    def __init__(
+        self, executor: Executor, checkout: Checkout, timeout: float, done: Done | None = None
+    ) -> None:
         self._executor = executor
         self._checkout = checkout
         self._timeout = timeout
         self._futures: set[Future[Reply]] = set()
-        self._done: queue.SimpleQueue[tuple[Any, Reply | BaseException]] = queue.SimpleQueue()
+        self._done: Done = queue.SimpleQueue() if done is None else done
 
     def submit(self, tag: Any, message: Message) -> None:
         future = self._executor.submit(perform, self._checkout, message, self._timeout)
@@ -109,9 +125,31 @@ class ExecutorCalls:
         """Nothing to do: what is under way is no longer waited for."""
 
 
-def _next(
-    done: queue.SimpleQueue[tuple[Any, Reply | BaseException]], timeout: float | None
-) -> tuple[Any, Reply] | None:
+class Lanes:
+    """Two kinds of requests side by side, neither of which waits for the other: those to models, and all others. Both
+    put their replies into `done`."""
+
+    def __init__(self, others: Calls, models: Calls, done: Done) -> None:
+        self._others = others
+        self._models = models
+        self._done = done
+
+    def submit(self, tag: Any, message: Message) -> None:
+        (self._models if message["op"] == TO_MODEL else self._others).submit(tag, message)
+
+    def next_done(self, timeout: float | None = None) -> tuple[Any, Reply] | None:
+        return _next(self._done, timeout)
+
+    def cancel(self) -> None:
+        self._others.cancel()
+        self._models.cancel()
+
+    def close(self) -> None:
+        self._others.close()
+        self._models.close()
+
+
+def _next(done: Done, timeout: float | None) -> tuple[Any, Reply] | None:
     try:
         tag, reply = done.get(timeout=timeout)
     except queue.Empty:

@@ -25,19 +25,20 @@ STAGES = frozenset({"retrieve", "rerank", "count_tokens", "generate"})
 
 
 class Driver:
-    """Runs the steps of many cases. `open_calls` gives the place where their requests run, and `slots` says how many
-    it can have at work at once."""
+    """Runs the steps of many cases. `open_calls` gives the place where their requests run, `slots` says how many it
+    can have at work at once, and `waiting` how many more may wait for models."""
 
     def __init__(
         self,
         open_calls: Callable[[], Calls],
         *,
         slots: int,
+        waiting: int = 0,
         before_first_call: Callable[[], None],
         idle: Callable[[], None],
     ) -> None:
         self._open_calls = open_calls
-        self._in_flight = 2 * slots + 2
+        self._in_flight = 2 * slots + 2 + 2 * waiting
         self._before_first_call = before_first_call
         self._idle = idle
         self._idle_from = 0.0

@@ -8,20 +8,22 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from oloproof.errors import ConfigurationError, UnfinishedError
 from oloproof.evaluators import AnyEvaluator, PythonEvaluator
 from oloproof.evaluators.python import function_path
-from oloproof.execution.calls import Calls, ExecutorCalls, ThreadCalls
+from oloproof.execution.calls import Calls, Done, ExecutorCalls, Lanes, ModelCalls, ThreadCalls
 from oloproof.execution.checkouts import tracked_by_git, watched_folder
 from oloproof.execution.driver import Driver
 from oloproof.execution.identifying import Surroundings, environment_digest, preparation_digest, variables
 from oloproof.identity.files import FileRecords, ProjectFiles
 from oloproof.identity.fingerprint import Ingredients, PackageFacts, ParseCache
 from oloproof.identity.system import ENVIRONMENT, PREPARE, Reranker, System
+from oloproof.judges.calling import Provider
 from oloproof.settings.project import Project, check_against
 from oloproof.worker.account import Account
 from oloproof.worker.calls import START_SECONDS, perform, release, restart
@@ -40,6 +42,7 @@ class AppHost:
     By default the calls run in worker processes on this machine; any other `Executor` may be given. `environment` is
     that of the workers, narrowed to what `execution.env` names; `named` gives the values of the variables that count,
     when those are not the workers' own. `account` is the user that the project's code runs as, by default this one.
+    `provider` is asked what judges want to know.
     """
 
     def __init__(
@@ -51,8 +54,10 @@ class AppHost:
         executor: Executor | None = None,
         named: Mapping[str, str] | None = None,
         account: Account | None = None,
+        provider: Provider | None = None,
     ) -> None:
         self.project = project
+        self.provider = provider
         settings = project.config.execution
         self._named = environment if named is None else named
         environment = {"PYTHONHASHSEED": "0", **_narrowed(environment, settings.env)}
@@ -261,10 +266,15 @@ class AppHost:
         restart(self.checkout)
 
     def driver(self, idle: Callable[[], None]) -> Driver:
-        """A driver over this host's workers; `idle` is called whenever there is only waiting left to do."""
+        """A driver over this host's workers, and over models where there is a provider of them; `idle` is called
+        whenever there is only waiting left to do."""
+        provider = self.provider
         return Driver(
-            lambda: self._open_calls(self._timeout),
+            (lambda: self._open_calls(self._timeout))
+            if provider is None
+            else (lambda: self._open_lanes(provider)),
             slots=self._slots,
+            waiting=0 if provider is None else provider.max_in_flight,
             before_first_call=self.prepare,
             idle=idle,
         )
@@ -277,14 +287,22 @@ class AppHost:
         for calls in self._opened:
             calls.close()
 
-    def _open_calls(self, timeout: float) -> Calls:
+    def _open_calls(self, timeout: float, done: Done | None = None) -> Calls:
         calls: Calls
         if self._executor is None:
-            calls = ThreadCalls(self.checkout, self._slots, timeout)
+            serve = partial(perform, self.checkout, timeout=timeout)
+            calls = ThreadCalls(serve, self._slots, done)
         else:
-            calls = ExecutorCalls(self._executor, self.checkout, timeout)
+            calls = ExecutorCalls(self._executor, self.checkout, timeout, done)
         self._opened.append(calls)
         return calls
+
+    def _open_lanes(self, provider: Provider) -> Calls:
+        """Calls to workers and to models side by side."""
+        done: Done = SimpleQueue()
+        models = ModelCalls(partial(_ask, provider), provider.max_in_flight, done)
+        self._opened.append(models)
+        return Lanes(self._open_calls(self._timeout, done), models, done)
 
     def _checked(self, found: dict[str, Any]) -> dict[str, Any]:
         """What the worker told of the app, once the settings are known to fit each other."""
@@ -353,6 +371,10 @@ class AppHost:
         tail = _last_lines(reply.traceback or reply.log or "")
         sentence = f"{target} could not be imported from {self.project.root}: {reply.message}"
         return ConfigurationError(self.project.lines.problem(where, sentence) + tail)
+
+
+def _ask(provider: Provider, message: dict[str, Any]) -> Reply:
+    return Reply(value=provider.call(message["call"]))
 
 
 def _narrowed(environment: Mapping[str, str], names: Sequence[str] | None) -> Mapping[str, str]:

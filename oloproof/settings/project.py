@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from oloproof.errors import ConfigurationError
-from oloproof.evaluators import AnyEvaluator
+from oloproof.evaluators import AnyEvaluator, JudgeEvaluator
 from oloproof.evaluators.python import function_path
 from oloproof.settings.fields import (
     Count,
@@ -101,6 +101,23 @@ class ExperimentSettings(Settings):
     rerankers: ListOf[Annotated[str, AfterValidator(function_path)]] = ()
 
 
+class PriceSettings(Settings):
+    """What a model costs per million tokens."""
+
+    input: Annotated[float, Field(ge=0)]
+    output: Annotated[float, Field(ge=0)]
+
+
+class JudgeSettings(Settings):
+    """What the questions of all judges of one run may come to: how many at once, how many in all, what they may cost.
+    `prices` are per million tokens, by model."""
+
+    max_in_flight: Annotated[int, Field(ge=1, le=256)] = 8
+    max_calls: OptionalCount = None
+    max_cost: Annotated[float, Field(gt=0)] | None = None
+    prices: dict[str, PriceSettings] = Field(default_factory=dict)
+
+
 class IdentitySettings(Settings):
     """Environment variables that change results, files whose contents do not (patterns of paths from the top of the
     repository), and what happens when a file that retrievals read has changed under an unchanged index_version."""
@@ -132,6 +149,7 @@ class ProjectConfig(Settings):
     experiments: ExperimentSettings = ExperimentSettings()
     identity: IdentitySettings = IdentitySettings()
     cache: CacheSettings = CacheSettings()
+    judges: JudgeSettings = JudgeSettings()
     prepare: OptionalText = None
 
 
@@ -170,9 +188,19 @@ def _project(path: Path, loaded: LoadedYaml) -> Project:
     problems = list(_contradictions(config, loaded.lines))
     if strays := outside(config.dataset, root):
         problems.append(loaded.lines.problem(("dataset",), strays))
+    rubrics = {}
+    for index, evaluator in enumerate(config.evaluators):
+        if isinstance(evaluator, JudgeEvaluator) and evaluator.rubric_file is not None:
+            try:
+                rubrics[index] = _rubric(evaluator.rubric_file, root)
+            except ValueError as error:
+                problems.append(loaded.lines.problem(("evaluators", index, "rubric_file"), str(error)))
     if problems:
         raise ConfigurationError(*capped(problems))
-    evaluators = tuple(_with_unit(evaluator, config.relevance_unit) for evaluator in config.evaluators)
+    evaluators = tuple(
+        each.with_rubric(rubrics[index]) if isinstance(each, JudgeEvaluator) and index in rubrics else each
+        for index, each in enumerate(_with_unit(e, config.relevance_unit) for e in config.evaluators)
+    )
     return Project(
         path=path,
         root=root,
@@ -181,6 +209,21 @@ def _project(path: Path, loaded: LoadedYaml) -> Project:
         dataset_shown=str(path.parent / config.dataset),
         lines=loaded.lines,
     )
+
+
+def _rubric(named: str, root: Path) -> str:
+    """The text of a rubric's file. Raises ValueError that says what is wrong with it."""
+    if strays := outside(named, root):
+        raise ValueError(strays)
+    try:
+        text = (root / named).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{named} is not UTF-8 text") from None
+    except OSError as error:
+        raise ValueError(f"{named} cannot be read ({error.strerror or error})") from None
+    if not text.strip():
+        raise ValueError(f"{named} is empty; write down what an answer must meet")
+    return text
 
 
 def check_against(project: Project, depth: int, top_k: int) -> None:

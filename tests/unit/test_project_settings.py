@@ -111,6 +111,7 @@ def test_what_may_be_left_out_has_the_documented_defaults(load: Load) -> None:
         "experiments": {"rerankers": ()},
         "identity": {"env": (), "ignore_files": (), "on_stale_index": "rerun"},
         "cache": {"max_mb": 500},
+        "judges": {"max_in_flight": 8, "max_calls": None, "max_cost": None, "prices": {}},
         "prepare": None,
     }
 

@@ -1,0 +1,1 @@
+"""Judges: models that read an answer and say whether it meets a criterion."""

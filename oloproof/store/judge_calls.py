@@ -1,0 +1,32 @@
+"""What judges answered, by question: the same question to the same model is never paid twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from oloproof.judges.providers import Answered, Tokens
+from oloproof.store.database import Database
+
+
+class JudgeCalls:
+    """Answers of models. They are never overwritten, but for answers that were asked for anew."""
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._clock = clock
+
+    def find(self, ids: Sequence[bytes]) -> dict[bytes, Answered]:
+        return {
+            identity: _answered(row) for identity, row in self._database.find_all("judge_call", ids).items()
+        }
+
+    def put(self, identity: bytes, model: str, answered: Answered) -> None:
+        tokens = answered.tokens
+        said = (answered.text, answered.fault, answered.detail, tokens.input, tokens.output)
+        row = (identity, model, *said, self._clock())
+        self._database.write("INSERT OR REPLACE INTO judge_call VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [row])
+
+
+def _answered(row: tuple[object, ...]) -> Answered:
+    _, _, text, fault, detail, read, written, _ = row
+    return Answered(str(text), Tokens(int(str(read)), int(str(written))), str(fault), str(detail))
