@@ -16,6 +16,7 @@ from oloproof.decisions.evidence import Evidence, ExactDifferences, Rate, Scores
 from oloproof.decisions.grounds import Grounds
 from oloproof.decisions.records import Outlook, RuleState
 from oloproof.settings.rules import AnyRule, NewFailuresRule, ObservedCountRule
+from oloproof.statistics.exact_difference import MOST_PAIRS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -125,12 +126,15 @@ class _Question:
         return Outlook(self._state(self.population.grown(total)), total - seen, self._chance(total - seen))
 
     def _settling(self, seen: int) -> int | None:
-        """About the smallest number of cases that settles it: doubled until it does, then halved in between."""
+        """About the smallest number of cases that settles it: doubled until it does, then halved in between. On the way
+        stands the most pairs that the exact method enumerates, since with one more its interval is wider."""
         open_at, total = seen, seen + 1
         while self._state(self.population.grown(total)) is None:
             if total >= MOST_CASES:
                 return None
             open_at, total = total, min(2 * total, MOST_CASES)
+            if open_at < MOST_PAIRS < total:
+                total = MOST_PAIRS
         while total - open_at > 1:
             middle = (open_at + total) // 2
             if self._state(self.population.grown(middle)) is None:

@@ -33,6 +33,7 @@ from oloproof.settings.rules import (
     ObservedCountRule,
     SuperiorityRule,
 )
+from oloproof.statistics.exact_difference import MOST_PAIRS
 
 #: With more cases than this nobody's suite passes a rule.
 MOST_CASES = 1_000_000
@@ -139,7 +140,7 @@ def _pair_prospect(blank: Prospect, rule: DifferenceRule, method: DifferenceMeth
         counted="better_pairs",
         bears=_first(lambda better: claims.pass_at(alpha, pairs(better, 0, cases)), 0, cases),
         fails_from=_first(lambda worse: claims.fail_at(alpha, pairs(0, worse, cases)), 0, cases),
-        needed=_first_of_many(lambda number: claims.pass_at(alpha, pairs(number, 0, number))),
+        needed=_fewest(lambda number: claims.pass_at(alpha, pairs(number, 0, number))),
     )
 
 
@@ -152,7 +153,7 @@ def _descending(blank: Prospect, rule: IntervalRule, evidence: _Evidence, alpha:
         blank,
         bears=None if bears < 0 else bears,
         fails_from=_first(lambda bad: claims.fail_at(alpha, evidence(bad, cases)), 0, cases),
-        needed=_first_of_many(lambda number: claims.pass_at(alpha, evidence(0, number))),
+        needed=_fewest(lambda number: claims.pass_at(alpha, evidence(0, number))),
     )
 
 
@@ -176,11 +177,14 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int | None:
     return low
 
 
-def _first_of_many(holds: Callable[[int], bool]) -> int | None:
-    """The same from 1 on, without knowing where to look."""
-    high = 1
+def _fewest(holds: Callable[[int], bool]) -> int | None:
+    """The smallest number of cases at which something holds, without knowing where to look. The most pairs that the
+    exact method enumerates come first: with one more its interval is wider."""
+    if holds(MOST_PAIRS):
+        return _first(holds, 1, MOST_PAIRS)
+    high = MOST_PAIRS + 1
     while not holds(high):
         if high >= MOST_CASES:
             return None
         high = min(2 * high, MOST_CASES)
-    return _first(holds, high // 2 if high > 1 else 1, high)
+    return _first(holds, max(MOST_PAIRS + 1, high // 2), high)

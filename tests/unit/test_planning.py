@@ -265,3 +265,12 @@ def test_close_to_certainty_the_exact_method_plans_with_its_closed_form() -> Non
     assert found.can_pass
     assert ExactDifferences(0, 0, found.needed or 0).interval(0.9999).upper < 0.9
     assert ExactDifferences(0, 0, (found.needed or 0) - 1).interval(0.9999).upper >= 0.9
+
+
+def test_what_the_enumeration_settles_is_not_sought_beyond_it() -> None:
+    """A margin of 2.6 points is settled by 141 clean pairs, not by 151, and again by 167."""
+    asked = non_inferiority(0.026, difference_method="exact")
+    needed = prospect(asked, 13).needed or 0
+    assert needed < 150
+    assert not prospect(asked, 151).can_pass
+    assert outlook(asked, ExactDifferences(0, 0, 13)).more == needed - 13
