@@ -53,7 +53,8 @@ class Rag:
     def generate(self, input, context):
         note("generate")
         time.sleep(float(os.environ.get("PAUSE", "0")))
-        return {"answer": said(input["question"], [passage.text for passage in context])}
+        answers = (Path(__file__).parent / "prompt.txt").read_text() == "answer"
+        return {"answer": said(input["question"], [passage.text for passage in context]) if answers else "?"}
 
     def count_tokens(self, passage):
         return 4  # COUNT
@@ -91,7 +92,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Repository:
             {"id": question.replace(" ", "_"), "input": {"question": question}, "expected": expected}
         )
     folder = tmp_path_factory.mktemp("swaps")
-    return make_repository(folder, dedent(APP), CONFIG, cases, order_txt="d1 d2 d3")
+    return make_repository(folder, dedent(APP), CONFIG, cases, order_txt="d1 d2 d3", prompt_txt="answer")
 
 
 @pytest.fixture
@@ -152,6 +153,24 @@ def test_a_file_that_only_the_retriever_reads_implicates_the_retrieval(repositor
     assert verdicts(report) == dict.fromkeys(ALL, ("IMPLICATED", "retrieval"))
     assert swapped(report)["changed"]["retrieval"] == ["order.txt"]
     assert swapped(report)["calls"] <= 2 * len(ALL)
+
+
+def test_a_file_that_only_the_generator_reads_implicates_the_generation_without_a_call(
+    repository: Repository,
+) -> None:
+    report = repository.preview(("prompt.txt", "answer", "refuse"))
+    assert verdicts(report) == dict.fromkeys(ALL, ("IMPLICATED", "generation"))
+    assert swapped(report)["changed"] == {"generation": ["prompt.txt"]}
+    assert swapped(report)["calls"] == 0
+
+
+def test_what_every_stage_depends_on_makes_every_factor_differ_and_the_swaps_tell_which_one_it_is(
+    repository: Repository,
+) -> None:
+    report = repository.preview(MUTED, identity={"env": ["MODE"]})
+    assert set(swapped(report)["changed"]) == {"retrieval", "assembly", "generation"}
+    assert set(verdicts(report).values()) == {("IMPLICATED", "generation")}
+    assert outcomes(report, "mute") == ["failed", "failed", "passed"]
 
 
 def test_each_of_several_changes_is_attributed_to_the_failures_that_hang_on_it(
@@ -266,16 +285,24 @@ def test_an_unstable_case_is_attributed_to_nothing(repository: Repository) -> No
     assert "none: unstable" in repository.text
 
 
-def test_a_swap_without_result_leaves_the_case_unresolved(repository: Repository) -> None:
+@pytest.mark.parametrize(
+    ("way", "says"),
+    [("1 / 0", "ZeroDivisionError"), ("time.sleep(60)", "timeout"), ("os._exit(4)", "exit status 4")],
+    ids=["raises", "hangs", "exits"],
+)
+def test_a_swap_without_result_leaves_the_case_unresolved(
+    repository: Repository, way: str, says: str
+) -> None:
     """The new generator cannot bear what the old retriever finds."""
     fragile = (
         "app.py",
         '" ".join(texts)  # GENERATE',
-        '" ".join(texts) if "blue" not in texts or "lost" not in question else 1 / 0',
+        f'{way} if "blue" in texts and "lost" in question else " ".join(texts)',
     )
-    report = repository.preview(MISSES, fragile)
-    assert verdicts(report)["lost"] == ("UNRESOLVED",)
-    assert "ZeroDivisionError" in repository.text
+    report = repository.preview(MISSES, fragile, execution={"timeout_seconds": 1.5})
+    assert set(verdicts(report).values()) == {("UNRESOLVED",)}
+    assert outcomes(report, "lost") == ["missing", None, "failed"]
+    assert says in swapped(report)["cases"][0]["swaps"][0]["error"]
     assert "unresolved: the swap of retrieval gave no result" in repository.text
     assert "Implicated: the change" not in repository.text
 
