@@ -91,6 +91,9 @@ def _rule(before: _Placed, after: _Placed) -> Iterator[Loosening]:
         old, new = getattr(before.rule, key, None), getattr(after.rule, key, None)
         if old != new and looser(old, new):
             yield Loosening(where, f"{what}, {key}", _written(old), _written(new))
+    support = [placed.rule.min_support or 0 for placed in (before, after)]
+    if support[1] > support[0] and not _open_blocks(after.policy.config):  # it may be open where it failed
+        yield Loosening(where, f"{what}, min_support", *map(_written, support))
     own = (before.rule.max_missing_fraction, after.rule.max_missing_fraction)
     if own != (None, None):  # else the policy's own setting tells it
         limits = (
@@ -131,6 +134,12 @@ def _settings(before: Policy, after: Policy) -> Iterator[Loosening]:
         was, now = getattr(old, key), getattr(new, key)
         if looser(was, now):
             yield Loosening(where, key, _written(was), _written(now))
+    if new.confidence_level > old.confidence_level and not _open_blocks(
+        new
+    ):  # rules may be open where they failed
+        yield Loosening(
+            where, "confidence_level", _written(old.confidence_level), _written(new.confidence_level)
+        )
     asked_before, asked = _questions(old), _questions(new)
     for family, count in asked_before.items():
         if asked[family] > count:  # each must fail more clearly, the more there are
@@ -144,6 +153,11 @@ def _settings(before: Policy, after: Policy) -> Iterator[Loosening]:
 def _questions(policy: PolicyConfig) -> Counter[str]:
     """How many rules each family corrects for: all but those that only count."""
     return Counter(rule.family for rule in policy.rules if rule.family and not rule.counts_failures)
+
+
+def _open_blocks(policy: PolicyConfig) -> bool:
+    """Whether a rule that is undecided blocks."""
+    return "INSUFFICIENT_EVIDENCE" in policy.block_on
 
 
 def _unseen(policy: PolicyConfig) -> set[str]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from oloproof.decisions.evidence import Differences, Evidence, ExactDifferences, Rate
 from oloproof.decisions.gate import also
 from oloproof.decisions.records import Decision, Gate, GateState, RuleState
+from oloproof.decisions.rules import Facts, decide
 from oloproof.pairing import EvaluatorChange
 from oloproof.run_records import EvaluatorRecord
 from oloproof.settings.policy import Policy, checked_policy
 from oloproof.settings.project import load_project
+from oloproof.settings.rules import DifferenceRule
 from oloproof.settings.yamlfile import parse_yaml
 from oloproof_ci.adapting import adapt, review
 from oloproof_ci.loosening import loosened_policies, loosened_suite
@@ -162,6 +167,18 @@ def test_a_looser_setting_of_the_policy_is_told_once(key: str, tight: str, loose
     assert told(after, before) == []
 
 
+def test_where_open_rules_do_not_block_asking_for_more_certainty_is_looser() -> None:
+    """What would have failed may then be undecided."""
+    supported = with_more(FLOOR, "min_support: 30")
+    assert told(policy(FLOOR, block_on="[FAIL]"), policy(supported, block_on="[FAIL]")) == [
+        ("rule floor, min_support", "0", "30")
+    ]
+    sure = told(
+        policy(confidence_level=0.9, block_on="[FAIL]"), policy(confidence_level=0.99, block_on="[FAIL]")
+    )
+    assert sure == [("confidence_level", "0.9", "0.99")]
+
+
 def test_a_state_that_no_longer_even_warns_is_told() -> None:
     warns = {"block_on": "[FAIL]", "warn_on": "[INSUFFICIENT_EVIDENCE]"}
     assert told(policy(**warns), policy(block_on="[FAIL]")) == [("warn_on", "INSUFFICIENT_EVIDENCE", "none")]
@@ -174,6 +191,104 @@ def test_a_rule_on_a_renamed_evaluator_is_the_same_rule() -> None:
     changes = [EvaluatorChange("found", "renamed", ("hit",))]
     head = policy(FLOOR.replace("hit", "found"))
     assert loosened_policies([policy(FLOOR)], [head], changes) == []
+
+
+# ------------------------------------------------------------------- what is not told is not looser
+
+BOUNDS = {
+    "min": ("min", [0.5, 0.6, 0.8]),
+    "max": ("max", [0.3, 0.5, 0.6]),
+    "observed_count": ("max_failures", [0, 2, 6]),
+    "non_inferiority": ("margin", [0.05, 0.2, 0.5]),
+    "superiority": (None, [0]),
+    "equivalence": ("margin", [0.05, 0.2, 0.5]),
+    "new_failures": ("max", [0, 1, 4]),
+}
+
+
+def drawn(drawing: random.Random, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of a policy, and those of its one rule, of a kind."""
+    bound, values = BOUNDS[kind]
+    rule: dict[str, Any] = {"id": "r", "metric": "m", "kind": kind}
+    if bound:
+        rule[bound] = drawing.choice(values)
+    options: dict[str, list[Any]] = {
+        "min_support": [5, 30],
+        "max_missing_fraction": [0.1, 0.3],
+        "requires_manual_review": [True],
+    }
+    if kind in ("non_inferiority", "superiority"):
+        options["direction"] = ["max"]
+    for key, choices in options.items():
+        if drawing.random() < 0.3:
+            rule[key] = drawing.choice(choices)
+    settings = {
+        "confidence_level": drawing.choice([0.8, 0.95]),
+        "max_missing_fraction": drawing.choice([0.2, 0.5]),
+        "block_on": drawing.choice(
+            [["FAIL", "MANUAL_REVIEW"], ["FAIL", "INSUFFICIENT_EVIDENCE", "MANUAL_REVIEW"]]
+        ),
+    }
+    return settings, rule
+
+
+def changed_policies(drawing: random.Random) -> tuple[Policy, Policy]:
+    """Two policies of one rule that differ in a setting or two."""
+    kind = drawing.choice(sorted(BOUNDS))
+    before, other = drawn(drawing, kind), drawn(drawing, kind)
+    keys = sorted({*before[0], *other[0], *before[1], *other[1]} - {"id", "metric", "kind"})
+    changed = set(drawing.sample(keys, drawing.choice([1, 1, 2])))
+    after = [
+        {
+            key: (new if key in changed else old)[key]
+            for key in {**old, **new}
+            if key in (new if key in changed else old)
+        }
+        for old, new in zip(before, other, strict=True)
+    ]
+    return written(*before), written(*after)
+
+
+def written(settings: dict[str, Any], rule: dict[str, Any]) -> Policy:
+    return policy(json.dumps(rule), **{key: json.dumps(value) for key, value in settings.items()})
+
+
+def blocks(decided: Policy, evidence: tuple[int, int, int, int]) -> bool:
+    """Whether a policy blocks on so many better, worse, equal and missing cases, or pairs."""
+    (rule,) = decided.config.rules
+    better, worse, same, missing = evidence
+    found: Evidence
+    if rule.reads == "run":
+        found = Rate(better + same, better + same + worse, missing)
+    elif isinstance(rule, DifferenceRule) and decided.config.method_of(rule) == "exact":
+        found = ExactDifferences(better, worse, better + worse + same, missing)
+    else:
+        found = Differences([1.0] * better + [-1.0] * worse + [0.0] * same, missing)
+    interval = found.interval(decided.config.confidence_level) if found.observed else None
+    facts = Facts(
+        found.observed,
+        missing,
+        found.estimate,
+        interval,
+        failures=worse,
+        missing_limit=decided.config.missing_limit_of(rule),
+    )
+    decision = decide(rule, facts)
+    return decision.always_blocks or decision.state in decided.config.block_on
+
+
+def test_where_nothing_is_told_whatever_the_head_lets_through_the_base_does_too() -> None:
+    drawing = random.Random(20260916)
+    compared = 0
+    for _ in range(2500):
+        base, head = changed_policies(drawing)
+        if loosened_policies([base], [head]):
+            continue
+        for _ in range(3):
+            evidence = (*(drawing.randint(0, 30) for _ in range(3)), drawing.choice([0, 0, 0, 1, 4, 9]))
+            assert blocks(head, evidence) or not blocks(base, evidence), (base.config, head.config, evidence)
+            compared += 1
+    assert compared > 3000
 
 
 # ---------------------------------------------------------------------------------------------- suite
