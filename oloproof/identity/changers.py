@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oloproof.identity.hierarchy import Hierarchy
-from oloproof.identity.knowledge import ARGUMENT_CHANGERS, listed, top_level
+from oloproof.identity.knowledge import ARGUMENT_CHANGERS, MUTATORS, listed, top_level
 from oloproof.identity.linking import Links
 from oloproof.identity.sources import Module
 from oloproof.identity.summary import Unit
@@ -25,6 +25,16 @@ class Changers:
         #: The last parts of names of functions and classes that change their arguments when they are called.
         self._changing = {name.rpartition(".")[2] for name in ARGUMENT_CHANGERS} | {"heapq", "operator"}
         self.self_changers = {"send"}  # of generators
+        #: The names of methods that change what an attribute of their instance holds; and of attributes that hold a
+        #: method which changes what it is called on.
+        self.part_changers: set[str] = set()
+        self.held_changers: set[str] = set()
+        #: The names of methods and properties that give a part of their instance.
+        self.part_givers = {
+            unit.name.rpartition(".")[2]
+            for _, _, unit in units
+            if "." in unit.name and any(ref.startswith("y@.") for ref in unit.refs)
+        }
         self._find_changers()
         self._find_self_changers()
 
@@ -92,11 +102,18 @@ class Changers:
         calling: list[tuple[str, set[str]]] = []
         for _, _, unit in self._units:
             owner, _, name = unit.name.rpartition(".")
-            if not owner or unit.inert < 0 or name == "__init__":
+            if not owner or unit.inert < 0:
+                continue
+            if any(ref.startswith("r@.") and ref.rpartition(".")[2] in MUTATORS for ref in unit.refs):
+                self.held_changers.update(ref[1:].partition("<")[0] for ref in unit.refs if ref[0] == "X")
+            if name == "__init__":
                 continue
             written = {ref[3:] for ref in unit.refs if ref.startswith(("w@.", "m@."))}
-            if any(not _is_filled_in(path, unit) for path in written):
+            changed = [path for path in written if not _is_filled_in(path, unit)]
+            if changed:
                 self.self_changers.add(name)
+            if any("." in path for path in changed):
+                self.part_changers.add(name)
             calling.append((name, {ref[3:] for ref in unit.refs if ref.startswith(("c@.", "s@."))}))
         size = -1
         while size != len(self.self_changers):

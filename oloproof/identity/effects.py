@@ -50,6 +50,7 @@ class Effects:
         for module in modules:
             self._note_writers(module)
         self._sharing = Sharing(links, hierarchy, modules, self._owners)
+        hierarchy.note_writes(self._sharing.attribute_writes())
         for target, module, number in list(self._sharing.writes()):
             owner, unit = self._owners.get((module, number)), module.summary.units[number]
             self._write(target, module, number, owner, on_import=unit.inert < 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from oloproof.identity.knowledge import CLOSED_BASES, STANDARD_LIBRARY, is_quiet_base, listed, top_level
@@ -65,6 +65,29 @@ class Hierarchy:
         self._links = links
         self._classes: dict[tuple[Module, int], ProjectClass] = {}
         self._families: dict[ProjectClass, Family] = {}
+        self._more: Mapping[tuple[Module, int], set[str]] = {}
+
+    def note_writes(self, more: Mapping[tuple[Module, int], set[str]]) -> None:
+        """Attributes of their instance that methods change in a way that their own references do not tell."""
+        self._more = more
+        for family in self._families.values():
+            self._note_writers(family)
+
+    def _note_writers(self, family: Family) -> None:
+        """Find what sets or changes each attribute, or what it shares an object with."""
+        family.writers = {}
+        groups: dict[str, set[str]] = {}
+        for member, number in methods(family.members):
+            unit = member.module.summary.units[number]
+            for name in {*_written(unit.refs), *self._more.get((member.module, number), ())}:
+                family.writers.setdefault(name, []).append((member, number))
+            for one, other in _shared(unit):
+                group = groups.get(one, {one}) | groups.get(other, {other})
+                groups.update(dict.fromkeys(group, group))
+        for group in {id(group): group for group in groups.values()}.values():
+            writers = [each for name in sorted(group) for each in family.writers.get(name, ())]
+            if writers:
+                family.writers.update((name, list(dict.fromkeys(writers))) for name in group)
 
     def at(self, module: Module, number: int) -> ProjectClass | None:
         """The class whose unit has that number."""
@@ -140,9 +163,7 @@ class Hierarchy:
             found.closed = False
             merged = list(dict.fromkeys(member for order in orders for member in order))
         found.members += [member for member in merged if member is not each]
-        for member, number in methods(found.members):
-            for name in _written(member.module.summary.units[number].refs):
-                found.writers.setdefault(name, []).append((member, number))
+        self._note_writers(found)
         return found
 
 
@@ -155,10 +176,22 @@ def methods(classes: Sequence[ProjectClass]) -> Iterator[tuple[ProjectClass, int
 
 
 def _written(refs: Sequence[str]) -> Iterator[str]:
-    """The attributes of self that references write to."""
+    """The attributes of self that references write to, and the methods whose result they change."""
     for ref in refs:
         if ref.startswith(("w@.", "m@.")):
             yield ref[3:].partition(".")[0]
+        elif ref.startswith("z@."):
+            yield ref[3:].partition(">")[0].partition(".")[0]
+
+
+def _shared(unit: Unit) -> Iterator[tuple[str, str]]:
+    """The attributes of self that may share an object: by an assignment, or since a method gives one."""
+    for ref in unit.refs:
+        if ref[0] == "X":
+            one, _, other = ref[1:].partition("<")
+            yield one, other
+        elif ref.startswith("y@."):
+            yield unit.name.rpartition(".")[2], top_level(ref[3:])
 
 
 def _is_plain(dotted: str) -> bool:

@@ -150,7 +150,18 @@ class Reader(Expressions):
         self.read_all(node.targets)
         for target in node.targets:
             self.alias(target, node.value)
+            if isinstance(target, ast.Attribute) and self._is_receiver(target.value):
+                self.share(target.attr, node.value)
+            elif isinstance(target, ast.Tuple):
+                self._share_each(target, node.value)
         self._value(node.targets[0] if len(node.targets) == 1 else None, node.value)
+
+    def _share_each(self, target: ast.Tuple, value: ast.expr) -> None:
+        """`self.one, self.other = A(x), B(x)`."""
+        for each in target.elts:
+            if isinstance(each, ast.Attribute) and self._is_receiver(each.value):
+                for part in value.elts if isinstance(value, ast.Tuple) else [value]:
+                    self.share(each.attr, part)
 
     def annotated_assign(self, node: ast.AnnAssign) -> None:
         self.tokens.append("Assign" if node.value else "Declare")
@@ -160,6 +171,8 @@ class Reader(Expressions):
             self.read(node.annotation)
         if node.value is not None:
             self.alias(node.target, node.value)
+            if isinstance(node.target, ast.Attribute) and self._is_receiver(node.target.value):
+                self.share(node.target.attr, node.value)
             self._value(node.target, node.value)
 
     def _value(self, target: ast.expr | None, value: ast.expr) -> None:

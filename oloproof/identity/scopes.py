@@ -19,6 +19,7 @@ What is referred to is a set of strings: letters for the kind of use, then a cha
     y  returned                                        Y  what calling it gives is returned
     G  a function that is given an object that this one was given
     K  what it gives may be kept from call to call     Q  changes an object that it keeps from call to call
+    X  two attributes of the instance may share an object: `Xone<other`
     E  has no parameters                               J  assigned into under a key that is fixed
     u  the attributes it asks of objects of which nothing is known, with spaces between them; `*` for any
 
@@ -38,7 +39,7 @@ from oloproof.identity.knowledge import top_level
 MODULE, CLASS, FUNCTION, COMPREHENSION = range(4)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Kinds of use that lead nowhere by themselves: they say what a piece of code does, to those who look at all of it.
-NOTES = frozenset("uVPazogyYGKQEJ")
+NOTES = frozenset("uVPazogyYGKQEJX")
 _NOTHING: frozenset[str] = frozenset()
 #: Stand for a parameter as the origin of an object, and for a default that is made once.
 _PARAMETER, _KEPT = "*parameter", "*kept"
@@ -49,7 +50,7 @@ class Scope:
     """The names of a function, class or comprehension, and what is loaded in it before it is known which those are."""
 
     __slots__ = (
-        *("aliases", "borrowed", "bound", "given", "imports", "kind", "loads"),
+        *("aliases", "borrowed", "bound", "given", "handed", "imports", "kind", "loads"),
         *("outside", "parameters", "parent", "tools"),
     )
 
@@ -68,6 +69,8 @@ class Scope:
         #: Where what its names hold comes from; and what it gives to whom.
         self.aliases: dict[str, set[Source]] = {}
         self.given: list[tuple[str, Source]] = []
+        #: The attributes of the instance that were made with each name.
+        self.handed: dict[str, set[str]] = {}
         #: Definitions inside it, whose docstrings count if they are passed on as values.
         self.tools: tuple[Function | ast.ClassDef, ...] = ()
 
@@ -171,6 +174,9 @@ class Names:
                 parent.loads.add(load)
             else:
                 self._used_here(scope, use, root, path)
+        for attributes in scope.handed.values():
+            first, *others = sorted(attributes)
+            self.refs.update(f"X{first}<{other}" for other in others)
         for called, source in scope.given:
             self._given_from(scope, called, source)
 
@@ -233,7 +239,7 @@ class Names:
         kind, root, _ = source
         if top_level(called) in scope.bound:
             called = "?" + called.rpartition(".")[2]
-        if root not in scope.bound:
+        if root == self._receiver or root not in scope.bound:
             self._give(scope, called, source)
         elif kind != "z":
             for origin in self._origins(scope, root, part=True, seen=set()):
@@ -245,8 +251,27 @@ class Names:
             self.refs.add("G" + called)
         elif root == _KEPT:
             self.refs.add("Q")
-        elif root != self._receiver and scope.parent is not None:
+        elif root == self._receiver:
+            if source[2] and source[0] != "z":
+                self.refs.add(f"g{called}<{source[0]}@.{source[2]}")
+        elif scope.parent is not None:
             scope.parent.given.append((called, source))
+
+    def share(self, attribute: str, value: ast.expr) -> None:
+        """Note what an attribute of the instance shares with others."""
+        found = sources(value)
+        if isinstance(value, ast.Call):
+            for argument in (*value.args, *(keyword.value for keyword in value.keywords)):
+                found = found + sources(argument)
+        if isinstance(value, ast.Attribute):
+            found = found + sources(value.value)
+        for kind, root, path in found:
+            if kind == "z":
+                continue
+            if root != self._receiver:
+                self._scope.handed.setdefault(root, set()).add(attribute)
+            elif path:
+                self.refs.add(f"X{attribute}<{top_level(path)}")
 
     def alias(self, target: ast.AST, value: ast.expr) -> None:
         """Note that what is assigned to a target comes from a value."""

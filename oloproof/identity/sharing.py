@@ -148,7 +148,7 @@ class Sharing:
                 return
             if given[0] == "z":
                 yield from self._results(module, *given[1:].split(">", 1))
-            else:
+            elif given[1:2] != "@":
                 yield from self._objects(module, given[1:])
         elif "." in chain or use == "o":
             if chain.rpartition(".")[2] in self._changers.self_changers:
@@ -209,6 +209,8 @@ class Sharing:
                 if attributes and (not path or top_level(path) in attributes):
                     yield where, name
                 continue
+            if rest.rpartition(".")[2] in self._changers.part_givers and self._is_object(where, name):
+                yield where, name
             yield from self._returned(where, name, set())
             if any("K" in where.summary.units[number].refs for number in self._changers.called(where, name)):
                 yield where, name
@@ -236,6 +238,24 @@ class Sharing:
             for ref in unit.refs
             if ref.startswith(f"g{called}<a")
         )
+
+    def attribute_writes(self) -> dict[Place, set[str]]:
+        """The attributes of its instance that each method has changed by others: by giving them to a function that
+        changes its arguments, or by calling a method that changes what it holds."""
+        found: dict[Place, set[str]] = {}
+        for module, number, unit in self._units:
+            for ref in unit.refs if (module, number) in self._owners else ():
+                called, _, given = ref[1:].partition("<")
+                if ref[0] == "g" and given[1:3] == "@.":
+                    if self._changers.changes(module, called):
+                        found.setdefault((module, number), set()).add(top_level(given[3:]))
+                elif ref[0] in "cs" and ref[1] == "@":
+                    name, _, path = ref[3:].partition(".")
+                    if path.rpartition(".")[2] in self._changers.part_changers or (
+                        not path and name in self._changers.held_changers
+                    ):
+                        found.setdefault((module, number), set()).add(name)
+        return found
 
     def outside_writes(self) -> Iterator[tuple[str, Module, int]]:
         """What functions change of modules outside the project, by its dotted name."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 #: Goes into the key of a kept summary; to be raised whenever the normal form or the references change.
-SUMMARY_VERSION = "5"
+SUMMARY_VERSION = "6"
 
 
 @dataclass(frozen=True, slots=True)

@@ -473,6 +473,16 @@ SHARED = {
             box.put("old")
         def look(): return BOX.kept
         """,
+    "what a method of an instance gives": """
+        class Box:
+            def __init__(self): self.kept = ["x"]
+            def all(self): return self.kept
+        BOX = Box()
+        def touch():
+            found = BOX.all()
+            found[0] = "old"
+        def look(): return BOX.all()[0]
+        """,
     "put into an instance that a function made": """
         class Box:
             def __init__(self): self.kept = "x"
@@ -588,6 +598,251 @@ SHARED = {
         """,
 }
 
+#: What `retrieve` leaves in the system itself, or in what that holds, for `generate`.
+OWN = {
+    "an alias of an attribute": """
+        class Rag:
+            def __init__(self): self.kept = ["x"]
+            def retrieve(self, input, depth):
+                kept = self.kept
+                kept[0] = "old"
+            def generate(self, input, context): return self.kept[0]
+        """,
+    "an attribute given to a helper": """
+        def put(where): where[0] = "old"
+        class Rag:
+            def __init__(self): self.kept = ["x"]
+            def retrieve(self, input, depth): put(self.kept)
+            def generate(self, input, context): return self.kept[0]
+        """,
+    "an attribute given to a method": """
+        class Rag:
+            def __init__(self): self.kept = ["x"]
+            def put(self, where): where[0] = "old"
+            def retrieve(self, input, depth): self.put(self.kept)
+            def generate(self, input, context): return self.kept[0]
+        """,
+    "an attribute given to a method with what to put": """
+        class Rag:
+            def __init__(self): self.kept = ["x"]
+            def put(self, where, what): where[0] = what
+            def retrieve(self, input, depth): self.put(self.kept, "old")
+            def generate(self, input, context): return self.kept[0]
+        """,
+    "what a method gives": """
+        class Rag:
+            def __init__(self): self.kept = ["x"]
+            def all(self): return self.kept
+            def retrieve(self, input, depth): self.all()[0] = "old"
+            def generate(self, input, context): return self.kept[0]
+        """,
+    "what a property gives": """
+        class Rag:
+            def __init__(self): self.kept = ["x"]
+            @property
+            def all(self): return self.kept
+            def retrieve(self, input, depth): self.all[0] = "old"
+            def generate(self, input, context): return self.kept[0]
+        """,
+    "two attributes that share one": """
+        class Rag:
+            def __init__(self):
+                self.kept = ["x"]
+                self.other = self.kept
+            def retrieve(self, input, depth): self.other[0] = "old"
+            def generate(self, input, context): return self.kept[0]
+        """,
+    "two parts that share one": """
+        class Left:
+            def __init__(self, kept): self.kept = kept
+            def put(self, what): self.kept[0] = what
+        class Right:
+            def __init__(self, kept): self.kept = kept
+            def get(self): return self.kept[0]
+        class Rag:
+            def __init__(self):
+                kept = ["x"]
+                self.left, self.right = Left(kept), Right(kept)
+            def retrieve(self, input, depth): self.left.put("old")
+            def generate(self, input, context): return self.right.get()
+        """,
+    "two parts that share one, made apart": """
+        class Left:
+            def __init__(self, kept): self.kept = kept
+            def put(self, what): self.kept[0] = what
+        class Right:
+            def __init__(self, kept): self.kept = kept
+            def get(self): return self.kept[0]
+        class Rag:
+            def __init__(self):
+                kept = ["x"]
+                self.left = Left(kept)
+                self.right = Right(kept)
+            def retrieve(self, input, depth): self.left.put("old")
+            def generate(self, input, context): return self.right.get()
+        """,
+    "a part that is given to another": """
+        class Memory:
+            def __init__(self): self.kept = "x"
+        class Writer:
+            def __init__(self, memory): self.memory = memory
+            def put(self, what): self.memory.kept = what
+        class Rag:
+            def __init__(self):
+                self.memory = Memory()
+                self.writer = Writer(self.memory)
+            def retrieve(self, input, depth): self.writer.put("old")
+            def generate(self, input, context): return self.memory.kept
+        """,
+    "a part's attribute": """
+        class Memory:
+            def __init__(self): self.kept = "x"
+        class Rag:
+            def __init__(self): self.memory = Memory()
+            def retrieve(self, input, depth): self.memory.kept = "old"
+            def generate(self, input, context): return self.memory.kept
+        """,
+    "a part's method": """
+        class Memory:
+            def __init__(self): self.kept = "x"
+            def put(self, what): self.kept = what
+            def get(self): return self.kept
+        class Rag:
+            def __init__(self): self.memory = Memory()
+            def retrieve(self, input, depth): self.memory.put("old")
+            def generate(self, input, context): return self.memory.get()
+        """,
+    "a part's method by an alias": """
+        class Memory:
+            def __init__(self): self.kept = "x"
+            def put(self, what): self.kept = what
+            def get(self): return self.kept
+        class Rag:
+            def __init__(self): self.memory = Memory()
+            def retrieve(self, input, depth):
+                memory = self.memory
+                memory.put("old")
+            def generate(self, input, context): return self.memory.get()
+        """,
+    "a part of a class that is not known": """
+        class Memory:
+            def __init__(self): self.kept = "x"
+            def put(self, what): self.kept = what
+            def get(self): return self.kept
+        def make(): return Memory()
+        class Rag:
+            def __init__(self): self.memory = make()
+            def retrieve(self, input, depth): self.memory.put("old")
+            def generate(self, input, context): return self.memory.get()
+        """,
+    "a list of a dictionary": """
+        class Rag:
+            def __init__(self): self.kept = {"k": ["x"]}
+            def retrieve(self, input, depth):
+                for each in self.kept.values():
+                    each.append("old")
+            def generate(self, input, context): return self.kept["k"][-1]
+        """,
+    "a class attribute": """
+        class Rag:
+            kept = ["x"]
+            def retrieve(self, input, depth): self.kept[0] = "old"
+            def generate(self, input, context): return Rag.kept[0]
+        """,
+    "an attribute set by name": """
+        class Rag:
+            def retrieve(self, input, depth): setattr(self, "ke" + "pt", "old")
+            def generate(self, input, context): return self.kept
+        """,
+    "the dictionary of the instance": """
+        class Rag:
+            def retrieve(self, input, depth): self.__dict__["kept"] = "old"
+            def generate(self, input, context): return self.kept
+        """,
+    "a cached property": """
+        import functools
+        class Rag:
+            @functools.cached_property
+            def kept(self): return ["x"]
+            def retrieve(self, input, depth): self.kept[0] = "old"
+            def generate(self, input, context): return self.kept[0]
+        """,
+    "a bound method that is kept": """
+        class Rag:
+            def __init__(self):
+                self.kept = ["x"]
+                self.put = self.kept.append
+            def retrieve(self, input, depth): self.put("old")
+            def generate(self, input, context): return self.kept[-1]
+        """,
+    "a function that is kept": """
+        class Rag:
+            def __init__(self):
+                kept = ["x"]
+                self.put = lambda what: kept.append(what)
+                self.get = lambda: kept[-1]
+            def retrieve(self, input, depth): self.put("old")
+            def generate(self, input, context): return self.get()
+        """,
+}
+
+#: Systems whose stages use the same parts and stay apart all the same; the edit is in `retrieve`.
+OWN_APART = {
+    "two parts with one client": """
+        import openai
+        class Left:
+            def __init__(self, client):
+                self.client = client
+                self.last = None
+            def find(self, text):
+                self.last = text
+                return self.client.embed(text)
+        class Right:
+            def __init__(self, client): self.client = client
+            def answer(self, text): return self.client.answer(text)
+        class Rag:
+            def __init__(self):
+                client = openai.OpenAI()
+                self.left = Left(client)
+                self.right = Right(client)
+            def retrieve(self, input, depth): return self.left.find("old")
+            def generate(self, input, context): return self.right.answer("k")
+        """,
+    "documents that both read": """
+        def rank(docs, text):
+            found = []
+            for doc in docs:
+                found.append((text in doc, doc))
+            return sorted(found)
+        class Rag:
+            def __init__(self): self.docs = ["a", "b"]
+            def retrieve(self, input, depth): return rank(self.docs, "old")
+            def generate(self, input, context): return rank(self.docs, "k")
+        """,
+    "a memory that both fill": """
+        class Rag:
+            def __init__(self): self.known = {}
+            def embed(self, text):
+                if text not in self.known:
+                    self.known[text] = text * 2
+                return self.known[text]
+            def retrieve(self, input, depth): return self.embed("old")
+            def generate(self, input, context): return self.embed("k")
+        """,
+    "results that are sorted": """
+        class Index:
+            def __init__(self): self.rows = [2, 1]
+            def find(self, text): return [row for row in self.rows if row]
+        class Rag:
+            def __init__(self): self.index = Index()
+            def retrieve(self, input, depth):
+                found = self.index.find("old")
+                found.sort()
+                return found
+            def generate(self, input, context): return self.index.find("k")
+        """,
+}
+
 #: Functions that stages share and that keep them apart all the same: what `retrieve` does, with the edit in it, and
 #: `generate` do.
 APART = {
@@ -689,6 +944,25 @@ def test_what_changes_shared_state_counts_for_who_reads_it(tmp_path: Path, way: 
     project.write({"shared.py": text[:place] + '"newer"' + text[place + 5 :]})
     assert given(tmp_path) != gave
     assert changed(before, project.identity(imported=("app", "shared"))) >= GENERATE
+
+
+@pytest.mark.parametrize("way", sorted(OWN))
+def test_what_a_stage_leaves_in_the_system_counts_for_the_next(tmp_path: Path, way: str) -> None:
+    project, text = Project(tmp_path), dedent(OWN[way])
+    project.write({"app.py": text})
+    before, gave = project.identity(), given(tmp_path)
+    project.write({"app.py": text.replace('"old"', '"newer"')})
+    assert given(tmp_path) != gave
+    assert changed(before, project.identity()) >= GENERATE
+
+
+@pytest.mark.parametrize("way", sorted(OWN_APART))
+def test_stages_that_use_the_same_parts_stay_apart(tmp_path: Path, way: str) -> None:
+    project, text = Project(tmp_path), dedent(OWN_APART[way])
+    project.write({"app.py": text})
+    before = project.identity()
+    project.write({"app.py": text.replace('"old"', '"newer"')})
+    assert changed(before, project.identity()) == RETRIEVE
 
 
 @pytest.mark.parametrize("way", sorted(APART))
