@@ -27,12 +27,15 @@ class TakesText(Protocol):
 
 class Call:
     """A request being answered. `page` is where its prints go, None when they go to the log as they are. `imports_app`:
-    what it imports is told and fingerprinted, whatever it is."""
+    what it imports is told and fingerprinted, whatever it is. Until the process has `retrieved` once, what later stages
+    read counts for retrievals too: it may be what the app loads when it is first needed, by whichever stage, and
+    keeps."""
 
     __slots__ = ("imports_app", "over", "page", "reader")
 
-    def __init__(self, operation: str, page: TakesText | None = None) -> None:
-        self.reader = _READERS.get(operation, RETRIEVAL)
+    def __init__(self, operation: str, page: TakesText | None = None, *, retrieved: bool = True) -> None:
+        reader = _READERS.get(operation, RETRIEVAL)
+        self.reader = RETRIEVAL if reader == LATER and not retrieved else reader
         self.imports_app = operation == "describe"
         self.page = page
         self.over = False

@@ -103,6 +103,7 @@ class Server:
         self._process = os.getpid()
         self._replying = threading.Lock()
         self._looked_after: set[str] = set()
+        self._retrieved = False
 
     def serve_alone(self) -> None:
         """One request after the other, on this thread."""
@@ -141,7 +142,7 @@ class Server:
     def _serve(self, request: dict[str, Any], page: Page | None) -> bool:
         """Answer a request; whether it was answered without an error."""
         number = request["number"]
-        call = Call(request["op"], page)
+        call = Call(request["op"], page, retrieved=self._retrieved)
         if page is not None:
             page.turn(number)
         CALL.set(call)
@@ -151,6 +152,7 @@ class Server:
         if os.getpid() != self._process:  # the user's code forked and both came back: the parent answers
             os._exit(0)
         self._channel.check()
+        self._retrieved = self._retrieved or (request["op"] == "retrieve" and "error" not in reply)
         reply["number"] = number
         # What one reply says of prints and files, no later one says again: so they must leave in this order.
         with self._replying:

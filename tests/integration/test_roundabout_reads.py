@@ -113,3 +113,43 @@ def test_a_file_that_is_edited_while_it_is_used_is_not_trusted_again(
     quick("run", cwd=folder)
     assert "retrieve 0 hit/1 miss" in quick("run", cwd=folder).stdout
     assert "retrieve 0 hit/0 miss" in quick("run", cwd=folder).stdout
+
+
+KEEPING = """
+from pathlib import Path
+from oloproof import Passage, Retrieval, rag_system
+
+@rag_system(name="small", version="1", depth=3, top_k=2, index_version="1")
+class Rag:
+    def __init__(self):
+        self.kept = None
+
+    def text(self):
+        if self.kept is None:
+            self.kept = Path(__file__).with_name("text.txt").read_text()
+        return self.kept
+
+    def retrieve(self, input, depth):
+        return Retrieval(query=1, depth=depth, candidates=(Passage(doc_id="d1", score=1.0, text=self.text()),))
+
+    def generate(self, input, context):
+        return {"answer": self.text()}
+"""
+
+
+def test_what_an_earlier_call_has_read_and_kept_counts(make_project: MakeProject, quick: Oloproof) -> None:
+    folder = make_project(KEEPING, files={"text.txt": "blue"})
+    quick("run", cwd=folder)
+    (folder / "text.txt").write_text("grey")
+    assert "Stages: retrieve 0 hit/3 miss; generate 0 hit/3 miss" in quick("run", cwd=folder).lines
+
+
+def test_also_when_it_was_read_by_a_later_stage(make_project: MakeProject, quick: Oloproof) -> None:
+    folder = make_project(KEEPING, files={"text.txt": "blue"}, cases=[case("one")], execution={"workers": 1})
+    quick("run", cwd=folder)
+    (folder / "app.py").write_text(KEEPING.replace('{"answer": self', '{"more": 1, "answer": self'))
+    cases = (folder / "cases.jsonl").read_text()
+    (folder / "cases.jsonl").write_text(cases + cases.replace("one", "two"))
+    assert "Stages: retrieve 1 hit/1 miss; generate 0 hit/2 miss" in quick("run", cwd=folder).lines
+    (folder / "text.txt").write_text("grey")
+    assert "Stages: retrieve 0 hit/2 miss; generate 0 hit/2 miss" in quick("run", cwd=folder).lines

@@ -299,6 +299,7 @@ def test_reads_of_calls_at_once_are_kept_apart_by_stage(tmp_path: Path) -> None:
     for name in ("prompt.txt", "corpus.txt", "thread.txt"):
         (tmp_path / name).write_text(name)
     with workers(tmp_path, threads=2) as found:
+        found.call(retrieve("first"))
         reads = "barriers[2].wait(10)\nopen('corpus.txt').close()\nbarriers[2].wait(10)\nbarriers[2].wait(10)"
         later = (
             "await asyncio.to_thread(barriers[2].wait, 10)\nopen('prompt.txt').close()\n"
