@@ -1,7 +1,7 @@
 """Snapshots: the results of a store in one compact file, to be carried to another machine and merged there.
 
-A snapshot holds stage results, judgments and, of the runs that are named, the records. It holds no logs, and of cases
-nothing but what the results hold.
+A snapshot holds stage results, judgments, which cases were unstable and, of the runs that are named, the records. It
+holds no logs, and of cases nothing but their ids and what the results hold.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from oloproof.store.database import SCHEMA_VERSION, create_tables
 from oloproof.store.recency import STAGES, note_use, prune, remove_unnamed
 
 #: The tables of a snapshot, in the order in which they are copied: what names others comes after them.
-TABLES = ("text", "file_set", *STAGES, "judgment", "outline", "last_used")
+TABLES = ("text", "file_set", *STAGES, "judgment", "judge_call", "outline", "unstable", "last_used")
 OF_RUNS = ("run", "run_case")
 #: Columns that a snapshot leaves empty.
 LOGS = frozenset({("retrieval", "log"), ("generation", "log"), ("run_case", "log")})
@@ -156,9 +156,8 @@ def _merging(table: str) -> str:
 def _copy(connection: sqlite3.Connection, table: str, where: str = "true") -> None:
     names = [name for _, name, *_ in connection.execute(f"PRAGMA main.table_info({table})")]
     values = ", ".join("''" if (table, name) in LOGS else name for name in names)
-    order = next(name for name in ("run", "id") if name in names)
     connection.execute(
-        f"INSERT INTO main.{table} SELECT {values} FROM store.{table} WHERE {where} ORDER BY {order}"
+        f"INSERT INTO main.{table} SELECT {values} FROM store.{table} WHERE {where} ORDER BY {names[0]}"
     )
 
 
@@ -177,7 +176,7 @@ def _keep_what_runs_used(connection: sqlite3.Connection) -> None:
         "UNION SELECT retrieval FROM main.run_case WHERE retrieval IS NOT NULL)"
     )
     connection.execute("DELETE FROM main.generation WHERE id NOT IN (SELECT generation FROM main.execution)")
-    for table in ("token_count", "outline"):
+    for table in ("token_count", "judge_call", "outline", "unstable"):
         connection.execute(f"DELETE FROM main.{table}")
     remove_unnamed(connection)
 
@@ -191,10 +190,12 @@ def _counts(connection: sqlite3.Connection) -> dict[str, int]:
 
 def _keys(connection: sqlite3.Connection) -> str:
     found = hashlib.sha256()
-    for table in (*STAGES, "judgment"):
+    for table in (*STAGES, "judgment", "judge_call"):
         found.update(table.encode())
         for (key,) in connection.execute(f"SELECT CAST(id AS BLOB) FROM main.{table} ORDER BY id"):
             found.update(key)
+    for row in connection.execute("SELECT * FROM main.unstable ORDER BY 1, 2, 3"):
+        found.update(repr(row).encode())
     return found.hexdigest()
 
 

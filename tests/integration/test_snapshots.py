@@ -340,3 +340,17 @@ def test_prune_removes_an_index_version_out_of_use_and_runs_stay_readable(
     assert rows(two_versions, "SELECT DISTINCT index_version FROM retrieval") == [("2",)]
     inspected = quick("inspect", old, "--case", "one", cwd=folder)
     assert inspected.returncode == 0, inspected.stderr
+
+
+def test_which_cases_were_unstable_is_remembered_elsewhere(
+    measured: Path, elsewhere: Elsewhere, snapshot: tuple[Path, Manifest], tmp_path: Path
+) -> None:
+    folder = elsewhere()
+    before = stored_keys(store_of(folder))
+    with closing(sqlite3.connect(store_of(folder))) as connection:
+        connection.execute("INSERT INTO unstable VALUES ('one', 'correct', x'00', 1, 2)")
+        connection.commit()
+    assert stored_keys(store_of(folder)) != before
+    write_snapshot(store_of(folder), tmp_path / "later", now=time.time())
+    take_in(tmp_path / "later", tmp_path / "third" / "store")
+    assert rows(tmp_path / "third" / "store", "SELECT case_id, differed FROM unstable") == [("one", 1)]
