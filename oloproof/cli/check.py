@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from oloproof.cli.output import complain, emit, emit_record
 from oloproof.decisions.deciding import check_policies
-from oloproof.decisions.prospects import Prospect, prospect_of
+from oloproof.decisions.prospects import prospects_of
 from oloproof.errors import EXIT_CONFIGURATION, EXIT_OK, ConfigurationError
 from oloproof.evaluation import evaluator_records
 from oloproof.execution.host import AppHost
@@ -53,7 +53,8 @@ def command(given: argparse.Namespace) -> int:
         if found.of(lambda: _app(host)):
             found.of(lambda: _evaluators(host))
         policies = _policies(project, given.config.parent, found)
-    prospects = [] if found.problems or not cases else _prospects(project, policies, cases)
+    records = evaluator_records(project.config.evaluators)
+    prospects = [] if found.problems or not cases else prospects_of(policies, records, cases)
     if given.json:
         record = {"ok": not found.problems, "good": found.good, "problems": found.problems}
         emit_record({**record, "cases": cases, "rules": [to_json(each) for each in prospects]})
@@ -97,16 +98,6 @@ def _policy(project: Project, path: Path, reads: tuple[str, ...]) -> tuple[str, 
     policy = load_policy(path)
     check_policies([policy], evaluator_records(project.config.evaluators), project.config.slices, reads)
     return f"{policy.path}: {_counted(len(policy.config.rules), 'rule')}", policy
-
-
-def _prospects(project: Project, policies: Sequence[Policy], cases: int) -> list[Prospect]:
-    """What so many cases can decide of each rule, whatever a run comes to."""
-    pass_fail = {e.criterion: e.kind == "pass_fail" for e in evaluator_records(project.config.evaluators)}
-    return [
-        prospect_of(rule, policy.config, pass_fail[rule.metric], cases)
-        for policy in policies
-        for rule in policy.config.rules
-    ]
 
 
 def _counted(count: int, what: str) -> str:

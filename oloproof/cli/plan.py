@@ -11,7 +11,7 @@ from oloproof.cli.output import emit, emit_record
 from oloproof.cli.stored import existing_store
 from oloproof.comparison import Comparison
 from oloproof.decisions.deciding import check_policies, decide_comparison, decide_run
-from oloproof.decisions.prospects import MOST_CASES, prospect_of
+from oloproof.decisions.prospects import MOST_CASES, prospects_of
 from oloproof.decisions.records import Gate
 from oloproof.diagnosis.attribution import StageSwap
 from oloproof.errors import ConfigurationError
@@ -52,12 +52,7 @@ def _ahead(given: argparse.Namespace, policies: Sequence[Policy]) -> tuple[str, 
     cases = given.cases or scan_suite(project).cases
     if cases > MOST_CASES:
         raise ConfigurationError(f"--cases: a plan looks at up to {MOST_CASES:,} cases, found {cases:,}")
-    pass_fail = {evaluator.criterion: evaluator.kind == "pass_fail" for evaluator in evaluators}
-    prospects = [
-        prospect_of(rule, policy.config, pass_fail[rule.metric], cases)
-        for policy in policies
-        for rule in policy.config.rules
-    ]
+    prospects = prospects_of(policies, evaluators, cases)
     return prospects_text(cases, prospects), {"cases": cases, "rules": [to_json(each) for each in prospects]}
 
 

@@ -7,7 +7,7 @@ by how many pairs have to become better while none becomes worse.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,7 +21,8 @@ from oloproof.decisions.evidence import (
     Tested,
     Weighted,
 )
-from oloproof.settings.policy import PolicyConfig
+from oloproof.run_records import EvaluatorRecord
+from oloproof.settings.policy import Policy, PolicyConfig
 from oloproof.settings.rules import (
     AnyRule,
     DifferenceMethod,
@@ -51,7 +52,8 @@ class Prospect:
     cannot pass. `fails_from` is the fewest with which it fails, None when it cannot fail. `needed` is the fewest cases
     with which it can pass at all, `needed_exact` the same by `difference_method: exact` where that could be chosen;
     None when no number lets it. `reach` is the end of the interval that decides, at the best outcome. Rules that
-    count are decided by any number of cases; all of this is then None.
+    count are decided by any number of cases; all of this is then None. `validated` is false of a judge's criterion that
+    decides nothing yet.
     """
 
     rule: str
@@ -68,13 +70,27 @@ class Prospect:
     reach: float | None = None
     min_support: int | None = None
     requires_manual_review: bool = False
+    validated: bool = True
 
     @property
     def can_pass(self) -> bool:
-        supported = self.cases >= (self.min_support or 0)
-        return (
-            supported and not self.requires_manual_review and (self.counted is None or self.bears is not None)
-        )
+        if self.requires_manual_review or not self.validated or self.cases < (self.min_support or 0):
+            return False
+        return self.counted is None or self.bears is not None
+
+
+def prospects_of(
+    policies: Sequence[Policy], evaluators: Sequence[EvaluatorRecord], cases: int
+) -> list[Prospect]:
+    """What so many cases can decide of each rule of policies that fit the evaluators."""
+    known = {evaluator.criterion: evaluator for evaluator in evaluators}
+    found = []
+    for policy in policies:
+        for rule in policy.config.rules:
+            evaluator = known[rule.metric]
+            prospect = prospect_of(rule, policy.config, evaluator.kind == "pass_fail", cases)
+            found.append(replace(prospect, validated=evaluator.validated))
+    return found
 
 
 def prospect_of(rule: AnyRule, policy: PolicyConfig, pass_fail: bool, cases: int) -> Prospect:

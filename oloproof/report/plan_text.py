@@ -66,6 +66,8 @@ def _at_this_size(prospect: Prospect) -> str:
         parts = [_passes(prospect), _fails(prospect)]
     if prospect.cases < (prospect.min_support or 0):
         parts.insert(0, f"cannot pass below min_support {prospect.min_support}")
+    if not prospect.validated:
+        parts.insert(0, "cannot pass: the judge was never checked against people")
     if prospect.requires_manual_review:
         parts.insert(0, "asks for a person unless it fails")
     return "; ".join(part for part in parts if part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import pytest
 from oloproof.decisions.evidence import Differences, Evidence, ExactDifferences, Rate, Scores
 from oloproof.decisions.grounds import Grounds
 from oloproof.decisions.outlook import outlook_of
-from oloproof.decisions.prospects import Prospect, prospect_of
+from oloproof.decisions.prospects import Prospect, prospect_of, prospects_of
 from oloproof.decisions.records import Outlook, RuleState
 from oloproof.report.outlook_text import about, outlook_text
-from oloproof.settings.policy import PolicyConfig
+from oloproof.run_records import EvaluatorRecord
+from oloproof.settings.policy import Policy, PolicyConfig
 from oloproof.settings.rules import (
     AnyRule,
     EquivalenceRule,
@@ -25,6 +27,7 @@ from oloproof.settings.rules import (
     ObservedCountRule,
     SuperiorityRule,
 )
+from oloproof.settings.yamlfile import SourceLines
 from oloproof.statistics.binomial import clopper_pearson
 
 PASS, FAIL = RuleState.PASS, RuleState.FAIL
@@ -274,3 +277,12 @@ def test_what_the_enumeration_settles_is_not_sought_beyond_it() -> None:
     assert needed < 150
     assert not prospect(asked, 151).can_pass
     assert outlook(asked, ExactDifferences(0, 0, 13)).more == needed - 13
+
+
+def test_no_number_of_cases_validates_a_judge() -> None:
+    config = PolicyConfig(version=1, rules=(minimum(0.5),))
+    asked = [Policy(Path("p.yaml"), config, SourceLines("p.yaml", {}))]
+    records = [
+        EvaluatorRecord("m", "pass_fail", "answer", {}, validated=validated) for validated in (True, False)
+    ]
+    assert [prospects_of(asked, [record], 50)[0].can_pass for record in records] == [True, False]
