@@ -117,10 +117,10 @@ class Diagnosing:
         )
         return runs, controlled
 
-    def _differed(self, recorded: RecordedCase, control: Controlled) -> tuple[str, bytes, int, int]:
+    def _differed(self, recorded: RecordedCase, control: Controlled) -> tuple[bytes, int, int]:
         passed = recorded.row.judgments[self._index].passed
         differed = control.observed - control.passes if passed else control.passes
-        return recorded.case.id, recorded.row.pair, differed, control.observed
+        return recorded.row.pair, differed, control.observed
 
     def failed_cases(self, only: Sequence[str] | None = None) -> list[RecordedCase]:
         """The cases that fail the criterion in the run, all or `only` those named, by their ids."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from oloproof.errors import ConfigurationError, UnfinishedError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 FOLDER = ".oloproof"
 FILE = "store.sqlite3"
 #: How many entries may wait to be written: those of some hundred cases, which is a fraction of a second when stages
@@ -66,8 +66,8 @@ CREATE TABLE run_case (
     PRIMARY KEY (run, position)) WITHOUT ROWID;
 CREATE INDEX run_case_by_id ON run_case (run, case_id);
 CREATE TABLE unstable (
-    case_id TEXT NOT NULL, criterion TEXT NOT NULL, pair BLOB NOT NULL, differed INTEGER NOT NULL,
-    repeats INTEGER NOT NULL, PRIMARY KEY (case_id, criterion, pair)) WITHOUT ROWID;
+    pair BLOB NOT NULL, criterion TEXT NOT NULL, differed INTEGER NOT NULL, repeats INTEGER NOT NULL,
+    PRIMARY KEY (pair, criterion)) WITHOUT ROWID;
 CREATE TABLE document (id TEXT PRIMARY KEY, kind TEXT NOT NULL, made REAL NOT NULL, record TEXT NOT NULL)
     WITHOUT ROWID;
 """

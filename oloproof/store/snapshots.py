@@ -1,7 +1,7 @@
 """Snapshots: the results of a store in one compact file, to be carried to another machine and merged there.
 
-A snapshot holds stage results, judgments, which cases were unstable and, of the runs that are named, the records. It
-holds no logs, and of cases nothing but their ids and what the results hold.
+A snapshot holds stage results, judgments, which cases are unstable and, of the runs that are named, the records. It
+holds no logs, and of cases nothing but what the results hold.
 """
 
 from __future__ import annotations
@@ -149,6 +149,11 @@ def _merging(table: str) -> str:
         return (
             "INSERT INTO main.last_used SELECT id, at FROM store.last_used WHERE true "
             "ON CONFLICT (id) DO UPDATE SET at = max(at, excluded.at)"
+        )
+    if table == "unstable":
+        return (
+            "INSERT INTO main.unstable SELECT * FROM store.unstable WHERE true ON CONFLICT (pair, criterion) "
+            "DO UPDATE SET differed = excluded.differed, repeats = excluded.repeats WHERE excluded.repeats > repeats"
         )
     return f"INSERT OR IGNORE INTO main.{table} SELECT * FROM store.{table}"
 

@@ -25,6 +25,7 @@ from oloproof.store.snapshots import (
     take_in,
     write_snapshot,
 )
+from oloproof.workplace import opened_store
 
 DAY = 86_400.0
 OUTPUTS = "SELECT g.output FROM execution e JOIN generation g ON g.id = e.generation"
@@ -161,6 +162,26 @@ def test_merging_leaves_what_is_there_as_it_is(
     }
     assert outputs == {"blue", "blue later"}
     assert len(rows(store_of(folder), "SELECT id FROM run")) == 2
+
+
+def test_what_is_known_of_unstable_cases_goes_along_and_more_repeats_say_more(
+    measured: Path, tmp_path: Path
+) -> None:
+    """By the digest of input and expected value; the ids of the cases stay behind."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        shutil.copytree(measured, folder)
+    (pair, *_), (other, *_), *_ = rows(store_of(measured), "SELECT DISTINCT pair FROM run_case")
+    for folder, known in ((first, [(pair, 1, 4), (other, 1, 1)]), (second, [(pair, 1, 2), (other, 2, 3)])):
+        with opened_store(folder) as store:
+            store.unstable.note("correct", known)  # type: ignore[arg-type]
+    snapshot = tmp_path / "snapshot"
+    write_snapshot(store_of(first), snapshot, now=time.time())
+    take_in(snapshot, store_of(second))
+    with opened_store(second) as store:
+        ((run,),) = rows(store_of(second), "SELECT id FROM run")
+        known = {(each.differed, each.repeats) for each in store.unstable.of_run(str(run))}
+    assert known == {(1, 4), (2, 3)}
 
 
 def test_a_run_goes_with_its_results_alone(measured: Path, tmp_path: Path, oloproof: Oloproof) -> None:
@@ -348,9 +369,9 @@ def test_which_cases_were_unstable_is_remembered_elsewhere(
     folder = elsewhere()
     before = stored_keys(store_of(folder))
     with closing(sqlite3.connect(store_of(folder))) as connection:
-        connection.execute("INSERT INTO unstable VALUES ('one', 'correct', x'00', 1, 2)")
+        connection.execute("INSERT INTO unstable VALUES (x'00', 'correct', 1, 2)")
         connection.commit()
     assert stored_keys(store_of(folder)) != before
     write_snapshot(store_of(folder), tmp_path / "later", now=time.time())
     take_in(tmp_path / "later", tmp_path / "third" / "store")
-    assert rows(tmp_path / "third" / "store", "SELECT case_id, differed FROM unstable") == [("one", 1)]
+    assert rows(tmp_path / "third" / "store", "SELECT criterion, differed FROM unstable") == [("correct", 1)]

@@ -21,15 +21,15 @@ def store(tmp_path: Path) -> Iterator[Database]:
     database.close()
 
 
-def known(store: Database, pair: bytes = PAIR) -> tuple[UnstableCase, ...]:
-    """What is remembered of a run with the case `flaky`."""
-    row = ("run", 0, "flaky", b"", pair, None, "[]", "[]", None, "{}", "", "[]", None, 0)
+def known(store: Database, pair: bytes = PAIR, name: str = "flaky") -> tuple[UnstableCase, ...]:
+    """What is remembered of a run with one case."""
+    row = ("run", 0, name, b"", pair, None, "[]", "[]", None, "{}", "", "[]", None, 0)
     store.write("INSERT OR REPLACE INTO run_case VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [row])
     return UnstableCases(store).of_run("run")
 
 
 def note(store: Database, differed: int, observed: int, criterion: str = "correct") -> None:
-    UnstableCases(store).note(criterion, [("flaky", PAIR, differed, observed)])
+    UnstableCases(store).note(criterion, [(PAIR, differed, observed)])
 
 
 def test_a_case_whose_repeats_hold_is_not_remembered(store: Database) -> None:
@@ -61,6 +61,11 @@ def test_each_criterion_is_remembered_for_itself(store: Database) -> None:
 def test_a_case_with_another_input_or_expected_value_is_another_case(store: Database) -> None:
     note(store, 1, 1)
     assert known(store, OTHER) == ()
+
+
+def test_a_renamed_case_is_still_known(store: Database) -> None:
+    note(store, 1, 1)
+    assert known(store, name="renamed") == (UnstableCase("renamed", "correct", 1, 1),)
 
 
 def test_reports_name_the_first_of_many_and_only_the_criteria_that_they_tell_of() -> None:
