@@ -8,8 +8,9 @@ from contextlib import suppress
 from typing import Any, ClassVar
 
 from oloproof.identity.aliases import sources
+from oloproof.identity.flows import Flows
 from oloproof.identity.knowledge import DOCUMENTATION, SOURCE_READERS, SPIES
-from oloproof.identity.scopes import CLASS, MODULE, Names, joined
+from oloproof.identity.scopes import CLASS, MODULE, joined
 
 _SPECIAL_ATTRIBUTES = SPIES | SOURCE_READERS | DOCUMENTATION
 _SKIPPED_FIELDS = frozenset({"ctx", "type_comment", "kind", "simple"})
@@ -48,7 +49,7 @@ class Visitors(dict[type[Any], Callable[[Any, Any], None]]):
         self[kind] = visit
 
 
-class Attributes(Names):
+class Attributes(Flows):
     """Reads expressions into tokens: two pieces of code with equal tokens do the same."""
 
     #: What reads each kind of node, and of part of one.

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from oloproof.identity.aliases import sources
 from oloproof.identity.attributes import Attributes
+from oloproof.identity.flows import KEPT
 from oloproof.identity.knowledge import MUTATORS, PLAIN_BUILTINS, RAG_SYSTEM
 from oloproof.identity.scopes import (
     CLASS,
     COMPREHENSION,
     FUNCTION,
-    KEPT,
     MODULE,
     dotted_chain,
     first_parameter,
