@@ -30,7 +30,7 @@ T = TypeVar("T")
 #: What the log says of a comment that was not simply written.
 _SAID = {
     "moved": "The pull request has a newer head by now, so its comment is left to the run on that.",
-    "superseded": "A newer run has written the comment already.",
+    "superseded": "The comment has this run's or a newer one's result already.",
     "unchecked": "The comment was written; whether another job changed it since could not be seen.",
 }
 
@@ -103,10 +103,17 @@ class Delivery:
             self._runner.warn(explained(error, "status", from_fork=from_fork))
             return None
 
-    def comment(self, drafts: Sequence[Draft], pull: PullRequest, head: str, author: str | None) -> None:
+    def comment(
+        self,
+        drafts: Sequence[Draft],
+        pull: PullRequest,
+        head: str,
+        author: str | None,
+        once: bool = False,
+    ) -> None:
         """Bring sections into the one comment of a pull request whose head is `head`; `author` is whose token this is,
-        None when that is not known."""
-        posting = Posting(self._github, pull.number, head, author, time.sleep)
+        None when that is not known. With `once` what the same run has written stays."""
+        posting = Posting(self._github, pull.number, head, author, time.sleep, once)
         try:
             posted = posting.post(drafts)
         except ApiError as error:

@@ -99,11 +99,13 @@ def find_pull(github: GitHub, publication: Publication) -> Pull | str:
 
 
 def _candidates(github: GitHub, publication: Publication) -> list[Pull]:
-    """The pull requests of the run's branch; those that GitHub names with the run, where it has no branch any more."""
+    """The pull requests of the run's branch; where that has none, those that GitHub names with the run."""
     if publication.head_repository and publication.head_branch:
         listed = github.pulls_from(publication.head_repository, publication.head_branch)
         source = publication.head_repository.lower()
-        return [pull for pull in listed if pull.head_repository.lower() == source]
+        found = [pull for pull in listed if pull.head_repository.lower() == source]
+        if found:
+            return found
     return [github.pull(number) for number in publication.pull_requests[:MAX_JOBS]]
 
 

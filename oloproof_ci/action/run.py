@@ -73,7 +73,7 @@ def run(environment: Mapping[str, str], log: TextIO) -> int:
     runner = Runner(environment, log)
     try:
         inputs = Inputs.read(environment)
-        for secret in (inputs.token, *secrets_of(environment)):
+        for secret in dict.fromkeys((inputs.token, *secrets_of(environment))):
             runner.mask(secret)
         job = Job.read(environment)
         asked = plan(job, read_payload(environment), inputs)
@@ -180,5 +180,7 @@ def _publish(step: Step, asked: Publication) -> int:
         return EXIT_OK
     url = step.job.run_url(asked.run_id, asked.run_attempt)
     found = [draft for outcome in outcomes for draft in unverified_drafts(outcome, pull, url)]
-    step.delivery.comment(found, PullRequest(pull.number, pull.from_fork), asked.head_sha, None)
+    # A run whose token could write has posted its own report, which is not to be replaced by an unverified one.
+    reported_on = PullRequest(pull.number, pull.from_fork)
+    step.delivery.comment(found, reported_on, asked.head_sha, None, once=True)
     return EXIT_OK

@@ -54,16 +54,24 @@ class Posted:
 
 
 class Posting:
-    """Writes drafts into the comment of one pull request. `author` is whose token this is, None when not known."""
+    """Writes drafts into the comment of one pull request. `author` is whose token this is, None when not known. A
+    section of the same run is replaced too, as that of an earlier step, unless `once` is set."""
 
     def __init__(
-        self, github: GitHub, number: int, head: str, author: str | None, sleep: Callable[[float], None]
+        self,
+        github: GitHub,
+        number: int,
+        head: str,
+        author: str | None,
+        sleep: Callable[[float], None],
+        once: bool = False,
     ) -> None:
         self._github = github
         self._number = number
         self._head = head
         self._author = author
         self._sleep = sleep
+        self._once = once
         self._url = ""  # of what we have written
 
     def post(self, drafts: Sequence[Draft]) -> Posted:
@@ -84,7 +92,7 @@ class Posting:
             standing = self._again(changed) if changed else self._ours()
             changed = None
             # Until we have written, a section of our own age is an earlier step's of the same job.
-            missing = _missing(drafts, standing, self._head, again=not self._url)
+            missing = _missing(drafts, standing, self._head, again=not (self._url or self._once))
             if not standing:
                 self._url = self._create(drafts)
             elif self._url and _has_another_head(standing, self._head) and not self._is_head():
@@ -102,10 +110,9 @@ class Posting:
             self._sleep(SETTLE)
         return Posted("unchecked", self._url)
 
-    @staticmethod
-    def _settled(comment: Comment, drafts: Sequence[Draft]) -> Posted:
+    def _settled(self, comment: Comment, drafts: Sequence[Draft]) -> Posted:
         marks = {section.mark for section in read_sections(comment.body)}
-        stands = any(draft.mark in marks for draft in drafts)
+        stands = self._url and any(draft.mark in marks for draft in drafts)
         return Posted("written" if stands else "superseded", comment.url)
 
     def _is_head(self) -> bool:

@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,24 @@ FORBIDDEN = {"status": 403, "message": "Resource not accessible by integration"}
 WRITES = r"/(statuses/\w+|issues/\d+/comments)$"
 
 
-@pytest.fixture
-def workflow(server: ApiServer) -> Iterator[Workflow]:
+@contextmanager
+def new_workflow(server: ApiServer) -> Iterator[Workflow]:
     # The code runs as another user when we are root, who must get there: pytest's own folders are closed to others.
     place = Path(tempfile.mkdtemp(prefix="oloproof-workflow-"))
     place.chmod(0o755)
     repository, number = server.make_pull_request()
     made = Workflow(server, place, repository, number)
     made.begin()
-    yield made
-    shutil.rmtree(place)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(place)
+
+
+@pytest.fixture
+def workflow(server: ApiServer) -> Iterator[Workflow]:
+    with new_workflow(server) as made:
+        yield made
 
 
 # ------------------------------------------------------------------------------------ pull requests
@@ -386,7 +395,7 @@ def test_a_secret_of_the_job_stands_in_no_report(workflow: Workflow) -> None:
 def run_of(workflow: Workflow, head: str, **more: Any) -> dict[str, Any]:
     """The workflow_run event after a fork's run."""
     run = {
-        "id": workflow.run_id,
+        "id": 77,
         "run_attempt": 1,
         "event": "pull_request",
         "status": "completed",
@@ -399,16 +408,26 @@ def run_of(workflow: Workflow, head: str, **more: Any) -> dict[str, Any]:
     return {"action": "completed", "workflow_run": run}
 
 
+@pytest.fixture(scope="module")
+def fork_report(running_server: ApiServer) -> Any:
+    """What the run of a fork's pull request left, which could write nothing on GitHub."""
+    running_server.forget()
+    with new_workflow(running_server) as made:
+        made.make_worse()
+        running_server.fail("POST", WRITES, times=20, **FORBIDDEN)
+        assert made.pull_request(fork=True).code == 1
+        assert made.comments() == []
+        return made.report()
+
+
 @pytest.fixture
-def forked(workflow: Workflow) -> tuple[Workflow, str]:
-    """A fork's pull request after its own run, which could write nothing."""
-    head = workflow.make_worse()
-    workflow.server.fail("POST", WRITES, times=2, **FORBIDDEN)
-    assert workflow.pull_request(fork=True).code == 1
-    assert workflow.comments() == []
-    workflow.server.faults.clear()
-    workflow.server.exchanges.clear()
+def forked(fork_report: Any, workflow: Workflow) -> tuple[Workflow, str]:
+    """The default branch's checkout in the second workflow, with the report of a pull request's head."""
+    head = workflow.push()
     workflow.git("checkout", "--quiet", "main")  # what is checked out is not looked at
+    folder = workflow.workspace / "oloproof-report"
+    folder.mkdir()
+    (folder / "report.json").write_text(json.dumps({**fork_report, "head_sha": head}), encoding="utf-8")
     return workflow, head
 
 
@@ -421,9 +440,46 @@ def test_the_report_of_a_fork_is_published_as_unverified_and_never_as_a_status(
     (comment,) = workflow.comments()
     assert "· BLOCK" in comment
     assert "are **not verified**" in comment
-    assert f"/actions/runs/{workflow.run_id - 1}/attempts/1" in comment, "the link leads to the run itself"
+    assert "/actions/runs/77/attempts/1" in comment, "the link leads to the run itself"
     assert workflow.server.statuses == []
     assert done.outputs["comment-url"]
+
+
+def test_what_a_run_posted_itself_is_not_replaced_by_the_second_stage(
+    forked: tuple[Workflow, str], fork_report: Any
+) -> None:
+    """The second workflow runs after every pull request's run, also those whose token could write."""
+    workflow, head = forked
+    workflow.run("workflow_run", run_of(workflow, head), "refs/heads/main")
+    (before,) = workflow.comments()
+    own = before.replace("not verified", "posted by the run itself")
+    (comment,) = workflow.server.comments(workflow.repository, workflow.number)
+    path = f"/repos/{workflow.repository}/issues/comments/{comment['id']}"
+    workflow.server.ask("PATCH", path, {"body": own}, JOB_TOKEN)
+    done = workflow.run("workflow_run", run_of(workflow, head), "refs/heads/main")
+    assert (done.code, workflow.comments()) == (0, [own])
+    assert "The comment has this run's or a newer one's result already." in done.log
+    workflow.run("workflow_run", run_of(workflow, head, run_attempt=2), "refs/heads/main")
+    assert "not verified" in workflow.comments()[0]
+
+
+@pytest.mark.parametrize("numbers", [[1], []])
+def test_a_run_without_a_branch_is_matched_by_the_numbers_that_github_names(
+    forked: tuple[Workflow, str], numbers: list[int]
+) -> None:
+    workflow, head = forked
+    run = run_of(workflow, head, head_branch=None, pull_requests=[{"number": number} for number in numbers])
+    done = workflow.run("workflow_run", run, "refs/heads/main")
+    assert (done.code, len(workflow.comments())) == (0, len(numbers))
+
+
+def test_two_pull_requests_with_one_head_are_not_guessed_at(forked: tuple[Workflow, str]) -> None:
+    workflow, head = forked
+    path = f"/repos/{workflow.repository}/pulls"
+    other = workflow.server.ask("POST", path, {"title": "The same", "head": "feature", "base": "other"})
+    workflow.server.heads[workflow.repository, other["number"]] = head
+    done = workflow.run("workflow_run", run_of(workflow, head), "refs/heads/main")
+    assert (done.code, "all have the head" in done.log, workflow.comments()) == (2, True, [])
 
 
 def test_a_report_on_another_head_or_of_a_pull_request_that_moved_is_not_published(
