@@ -16,17 +16,10 @@ from oloproof.diagnosis.records import Diagnosis
 from oloproof.errors import ConfigurationError, UnfinishedError
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
+from oloproof.reexecution import diagnosing, diagnosis_session, replaying, stage_swapping
 from oloproof.run_records import EvaluatorRecord, Run
 from oloproof.settings.project import ProjectConfig
-from oloproof.workplace import (
-    Store,
-    diagnosing,
-    diagnosis_session,
-    guarded,
-    replaying,
-    stage_swapping,
-    system_clock,
-)
+from oloproof.workplace import Store, guarded, system_clock
 from oloproof_ci.findings import Recorded, describe_new_failures
 from oloproof_ci.report import CriterionFailures, LabelledCase, Warning
 
@@ -188,9 +181,12 @@ class NewFailures:
         failures = [name for name in found.chosen if not self._is_unstable(found, name)]
         names = self._experiments.rerankers
         rerankers = [head.host.reranker(name, self._store.outlines) for name in names]
-        replays = replaying(head.run, head.host, self._store)
+        criterion = found.flips.criterion
+        replays = replaying(head.run, head.host, self._store, criterion=criterion)
         settings = candidate_settings(diagnosis, replays, rerankers)
-        found.experiments = try_experiments(replays, settings, found.flips.criterion, failures, self._budget)
+        index = head.run.evaluator_index(criterion)
+        assert index is not None  # it was compared
+        found.experiments = try_experiments(replays, settings, index, failures, self._budget)
 
     @staticmethod
     def _is_unstable(found: _Criterion, case_id: str) -> bool:

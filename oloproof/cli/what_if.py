@@ -12,12 +12,13 @@ from oloproof.diagnosis.what_if import WhatIf, settings_grid, try_settings
 from oloproof.errors import ConfigurationError
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
+from oloproof.reexecution import replaying
 from oloproof.report.dataset_text import dataset_lines
 from oloproof.report.what_if_text import what_if_text
 from oloproof.run_records import Run
 from oloproof.settings.cases import case_file_digest
 from oloproof.settings.project import load_project
-from oloproof.workplace import Store, guarded, hosted, replaying
+from oloproof.workplace import Store, guarded, hosted
 
 #: The fields of a setting that can be asked for.
 AXES = ("top_k", "token_budget", "reranker")

@@ -63,24 +63,23 @@ def candidate_settings(
 def try_experiments(
     replaying: Replaying,
     settings: Sequence[Setting],
-    criterion: str,
+    index: int,
     failures: Iterable[str],
     budget: CallBudget,
 ) -> tuple[TriedExperiment, ...]:
-    """Replay these failures of the run and all cases that pass the criterion under each setting, as far as the budget
-    reaches: each setting has its share of what is left."""
-    index = replaying.run.evaluator_index(criterion)
-    assert index is not None
+    """Replay these failures of the run and all cases that pass its criterion under each setting, as far as the budget
+    reaches: each setting has its share of what is left. `replaying` judges by that criterion alone, whose judgments
+    stand at `index` in the stored run."""
     wanted = set(failures)
     rows = [
-        row
+        row._replace(judgments=(row.judgments[index],))
         for row in replaying.runs.rows(replaying.run.id)
         if row.case_id in wanted or row.judgments[index].passed
     ]
     tried = []
     for number, setting in enumerate(settings):
         share = budget.left // (len(settings) - number) // budget.attempts
-        found = _try(replaying, setting, criterion, wanted, rows, share)
+        found = _try(replaying, setting, wanted, rows, share)
         budget.spent += found.calls
         tried.append(found)
     return tuple(tried)
@@ -89,7 +88,6 @@ def try_experiments(
 def _try(
     replaying: Replaying,
     setting: Setting,
-    criterion: str,
     failures: set[str],
     rows: Sequence[CaseRow],
     most: int,
@@ -105,8 +103,7 @@ def _try(
     except RerankerError as problem:
         chosen, error = [], str(problem)
     else:
-        flips = replayed.flips_of(criterion)
-        assert flips is not None  # it is a criterion of the run
+        (flips,) = replayed.flips
         recovered, broken = flips.fixed, flips.new_failures
         without_result = len(replayed.errored)
     tried = sum(row.case_id in failures for row in chosen)
