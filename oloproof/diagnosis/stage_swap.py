@@ -227,12 +227,12 @@ def _steps(
 
 
 def _swap(factor: SwapFactor, came: ChildCase | None) -> Swap:
+    """What a swap came to; where it gave no result, the stage's error or what the evaluator said."""
     if came is None:
         return Swap(factor, None)
     error = came.error
-    return Swap(
-        factor, came.outcome, None if error is None else f"{error.stage}: {error.kind}: {error.message}"
-    )
+    why = came.judgment.reason if error is None else f"{error.stage}: {error.kind}: {error.message}"
+    return Swap(factor, came.outcome, why if came.outcome == "missing" else None)
 
 
 def _not_attributed(case_id: str, reason: str) -> AttributedCase:

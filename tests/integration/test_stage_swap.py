@@ -307,6 +307,29 @@ def test_a_swap_without_result_leaves_the_case_unresolved(
     assert "Implicated: the change" not in repository.text
 
 
+def test_an_evaluator_that_gives_no_verdict_on_a_swap_leaves_its_case_unresolved(
+    repository: Repository,
+) -> None:
+    """The head's evaluator judges both sides, and cannot judge what the old retriever leads to here."""
+    check = 'def blue(input, expected, output, context):\n    answer = output["answer"]\n'
+    odd = 'len(answer) if "blue" in answer and "HEAD" in answer else "blue" in answer'
+    (repository.root / "checks.py").write_text(f"{check}    return {odd}\n", encoding="utf-8")
+    marked = (
+        "app.py",
+        '" ".join(texts)  # GENERATE',
+        '" ".join(texts) + (" HEAD" if "lost" in question else "")',
+    )
+    evaluators = [{"type": "python", "object": "checks:blue", "criterion": "correct"}]
+    try:
+        report = repository.preview(MISSES, marked, evaluators=evaluators)
+    finally:
+        (repository.root / "checks.py").unlink()
+    assert verdicts(report)["lost"] == ("UNRESOLVED",)
+    error = swapped(report)["cases"][0]["swaps"][0]["error"]
+    assert error is not None
+    assert error in repository.text.replace("\\_", "_")
+
+
 def test_what_was_measured_is_reported_when_the_base_cannot_be_executed_again(
     repository: Repository, tmp_path: Path
 ) -> None:
