@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, assert_never
 
-from oloproof.decisions.evidence import Tested
+from oloproof.decisions.evidence import Tested, lies_beyond
 from oloproof.records import Interval
 from oloproof.settings.rules import (
     EquivalenceRule,
@@ -49,11 +49,11 @@ class Claims:
 
     def pass_at(self, alpha: float, evidence: Tested) -> bool:
         """Whether the rule passes by the interval that may miss with probability alpha."""
-        return all(claim.p_value(evidence) <= alpha for claim in self.passing)
+        return all(lies_beyond(evidence, claim.side, claim.bound, alpha) for claim in self.passing)
 
     def fail_at(self, alpha: float, evidence: Tested) -> bool:
         """Whether the rule fails by that interval."""
-        return self.p_of_failing(evidence) <= alpha
+        return any(lies_beyond(evidence, claim.side, claim.bound, alpha) for claim in self.failing)
 
     def p_of_failing(self, evidence: Tested) -> float:
         """The smallest alpha at which the rule fails."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from oloproof.records import Interval
 
@@ -165,3 +165,13 @@ class ExactDifferences:
         from oloproof.statistics.exact_difference import exact_p_below
 
         return exact_p_below(self.better, self.worse, self.observed, self.missing, bound)
+
+
+def lies_beyond(evidence: Tested, side: Literal["above", "below"], bound: float, alpha: float) -> bool:
+    """Whether the whole interval that may miss with probability alpha lies above or below a bound."""
+    if isinstance(evidence, ExactDifferences):
+        from oloproof.statistics.exact_difference import exact_lies_above, exact_lies_below
+
+        lies = exact_lies_above if side == "above" else exact_lies_below
+        return lies(evidence.better, evidence.worse, evidence.observed, evidence.missing, bound, alpha)
+    return (evidence.p_above if side == "above" else evidence.p_below)(bound) <= alpha

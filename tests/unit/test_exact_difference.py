@@ -15,6 +15,8 @@ from oloproof.statistics.betting import paired_difference_betting
 from oloproof.statistics.binomial import clopper_pearson
 from oloproof.statistics.exact_difference import (
     MOST_PAIRS,
+    exact_lies_above,
+    exact_lies_below,
     exact_p_above,
     exact_p_below,
     exact_paired_difference,
@@ -245,6 +247,9 @@ def test_the_p_value_is_the_alpha_at_which_the_interval_leaves_the_bound(
     assert exact_paired_difference(*counts, 1 - 0.98 * p).upper > bound
     assert exact_paired_difference(*counts, 1 - 1.02 * p).upper < bound
     assert exact_p_above(worse, better, paired, missing, -bound) == p
+    assert not exact_lies_below(*counts, bound, 0.98 * p)
+    assert exact_lies_below(*counts, bound, 1.02 * p)
+    assert exact_lies_above(worse, better, paired, missing, -bound, 1.02 * p)
 
 
 def test_a_bound_within_what_was_observed_has_no_p_value() -> None:
