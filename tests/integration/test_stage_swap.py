@@ -399,6 +399,40 @@ def test_two_stored_runs_are_swapped_when_both_checkouts_are_at_hand(
     assert "order.txt: changed since run_" in repository.errors
 
 
+def test_an_app_that_passes_every_second_time_is_unstable_wherever_it_is_reported(
+    repository: Repository, other: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TURNS", str(tmp_path / "turns"))
+    flaky = (
+        "app.py",
+        "def said(question, texts):",
+        "def said(question, texts):\n"
+        "    if 'late' in question:\n"
+        "        with open(os.environ['TURNS'] + question, 'a+') as file:\n"
+        "            file.write('x')\n"
+        "            return ' '.join(texts) if file.tell() % 2 else '?'",
+    )
+    again = ("app.py", '" ".join(texts)  # GENERATE', '" ".join(list(texts))')
+    base_config = ("--base-config", other / "oloproof.yaml")
+    repository.edit(flaky)
+    repository.git("commit", "--all", "--quiet", "--message", "Every second time")
+    repository.git("-C", str(other), "checkout", "--quiet", "--detach", "main")
+    try:
+        two_runs(repository, again)
+        assert repository.oloproof("compare", "latest", "latest~1", "--swap", *base_config) == 3
+        compared = repository.text
+        for turns in tmp_path.iterdir():
+            turns.unlink()
+        report = repository.preview(again)
+    finally:
+        repository.git("reset", "--hard", "--quiet", "HEAD~1")
+    assert "late: UNSTABLE, an unchanged repeat came out differently" in compared
+    assert "unstable_could_change_outcome" in compared
+    assert verdicts(report) == dict.fromkeys(("late", "late_first"), ("UNSTABLE",))
+    assert {case["label"] for case in report["failures"][0]["new_failures"]} == {"UNSTABLE"}
+    assert "**unstable**: passed here" in repository.text
+
+
 def test_runs_that_differ_in_settings_alone_share_their_checkout(repository: Repository) -> None:
     two_runs(repository, SMALL_BUDGET)
     assert repository.oloproof("compare", "latest", "latest~1", "--swap") == 1
