@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from oloproof.decisions.gate import also
 from oloproof.decisions.records import Decision, Gate
-from oloproof.errors import OloproofError
+from oloproof.errors import ConfigurationError, OloproofError
 from oloproof.evaluation import Suite, evaluator_records
 from oloproof.evaluators import AnyEvaluator
 from oloproof.execution.host import AppHost
@@ -17,11 +16,12 @@ from oloproof.settings.policy import Policy
 from oloproof.settings.project import Project
 from oloproof.workplace import Store
 from oloproof_ci.adapting import adapt, review
+from oloproof_ci.base_files import BaseFiles
 from oloproof_ci.findings import LastResults
 from oloproof_ci.gate_policies import GatePolicies
 from oloproof_ci.loosening import loosened_policies, loosened_suite
 from oloproof_ci.report import Loosening, PolicyFile, SuiteChanges, Warning
-from oloproof_ci.suite_changes import changed_cases, with_evaluators
+from oloproof_ci.suite_changes import changed_cases, differing_lines, with_evaluators
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ def held_to(
     suite: Suite,
     project: Project,
     base: AppHost | None,
-    tree: Path,
+    files: BaseFiles,
     store: Store,
 ) -> HeldTo:
-    """What the head's run is held to. `base` is the app of the base, checked out in `tree`; None when there is none."""
-    changes = None if base is None else _changes(head, suite, base, tree, store)
+    """What the head's run is held to. `base` is the app of the base, None when there is none; `files` are its files."""
+    changes = None if base is None else _changes(head, suite, base, files, store)
     evaluators = changes.evaluators if changes else ()
     adapted = adapt(chosen.deciding, head.evaluators, suite.slices, evaluators)
     loosened = loosened_policies(chosen.base, chosen.head, evaluators)
@@ -76,11 +76,24 @@ def held_to(
     )
 
 
-def _changes(head: Run, suite: Suite, base: AppHost, tree: Path, store: Store) -> SuiteChanges:
-    changes = changed_cases(suite.facts, base.project, LastResults(store.runs).failed)
+def _changes(head: Run, suite: Suite, base: AppHost, files: BaseFiles, store: Store) -> SuiteChanges:
     before: Sequence[AnyEvaluator]
     try:
         before = base.evaluators(store.outlines)
     except OloproofError:  # without their code, those that are the user's own are taken to have changed
         before = base.project.config.evaluators
-    return with_evaluators(changes, head.evaluators, evaluator_records(before), tree)
+    cases = _case_changes(suite, base.project, files, store)
+    return with_evaluators(cases, head.evaluators, evaluator_records(before), files.content)
+
+
+def _case_changes(suite: Suite, base: Project, files: BaseFiles, store: Store) -> SuiteChanges:
+    shown = base.config.dataset
+    content = files.content(base.dataset)
+    if content is None:
+        return SuiteChanges(problem=f"{shown}: no such case file")
+    try:
+        with files.reading():
+            after, before = differing_lines(suite.facts.path, content)
+    except OSError as error:
+        raise ConfigurationError(f"{suite.facts.shown}: cannot be read: {error.strerror or error}") from None
+    return changed_cases(after, before, shown, LastResults(store.runs).failed)

@@ -32,6 +32,7 @@ from oloproof.workplace import (
     scan_suite,
     system_clock,
 )
+from oloproof_ci.base_files import BaseFiles
 from oloproof_ci.earlier import EarlierResults, reusable_run, run_inputs, seconds_since
 from oloproof_ci.findings import find_errors, without_worktree
 from oloproof_ci.gate_policies import GatePolicies, PolicyFiles
@@ -161,7 +162,8 @@ class Preview:
         baseline = base_problem or self._evaluate_base(suite, base_host, base, store, host)
         run = evaluate(suite, host, store, self._watch("head"))
         head = Measured(host, run)
-        self._held_to = held_to(policies, run, suite, self._project, base_host, tree, store)
+        files = BaseFiles(self._repository, base.sha, tree, self._lodgings.reading)
+        self._held_to = held_to(policies, run, suite, self._project, base_host, files, store)
         if baseline.measured is None:
             gate = self._held_to.gate(self._gate_without_base(run, store, baseline))
             return self._report(store, suite, head, base, None, gate, None, (), _warnings(run, None))

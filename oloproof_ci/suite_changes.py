@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from oloproof.canonical import canonical_json
 from oloproof.errors import ConfigurationError
@@ -14,8 +15,7 @@ from oloproof.pairing import CaseKey, pair_cases, pair_evaluators
 from oloproof.records import Case
 from oloproof.run_records import EvaluatorRecord
 from oloproof.settings.caselines import NotACase, case_problems, parse_line
-from oloproof.settings.cases import BOM, CaseFileFacts, case_from_json
-from oloproof.settings.project import Project
+from oloproof.settings.cases import BOM, case_from_json
 from oloproof.store.runs import pair_digest
 from oloproof_ci.report import EditedCase, SuiteChanges
 
@@ -27,29 +27,45 @@ MAX_VALUE = 200
 _ABSENT = object()
 
 
-def changed_cases(head: CaseFileFacts, base: Project, failed: Callable[[Case], bool]) -> SuiteChanges:
-    """The cases that are not in both commits what they are in the other; why they are not known when the base's case
-    file cannot be read. The head's was checked. `failed` says of a case of the base whether it last failed.
+#: Lines of a case file with their numbers.
+Lines = Sequence[tuple[int, bytes]]
 
-    Lines that both files hold to the letter are the same case; only the others are looked into.
-    """
-    shown = base.config.dataset
+
+def differing_lines(head: Path, base: bytes) -> tuple[Lines, Lines]:
+    """The lines of the head's case file that the base's does not hold to the letter, and those of the base's that are
+    not in the head's. Raises OSError when the head's cannot be read."""
+    there = {_name(line) for _, line in _lines(BytesIO(base))}
+    here, after = set(), []
+    with head.open("rb") as file:
+        for number, line in _lines(file):
+            here.add(_name(line))
+            if _name(line) not in there:
+                after.append((number, line))
+    return after, [(number, line) for number, line in _lines(BytesIO(base)) if _name(line) not in here]
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    for number, line in enumerate(file, 1):
+        line = (line.removeprefix(BOM) if number == 1 else line).strip()
+        if line:
+            yield number, line
+
+
+def _name(line: bytes) -> bytes:
+    return hashlib.sha256(line).digest()
+
+
+def changed_cases(after: Lines, before: Lines, shown: str, failed: Callable[[Case], bool]) -> SuiteChanges:
+    """What became of the cases on lines that differ; why that is not known when one of the base's, which messages call
+    `shown`, is no case. `failed` says of a case of the base whether it last failed."""
     try:
-        ours = set(_digests(head.path, head.shown))
-        theirs, before = set(), []
-        for number, line in enumerate(_lines(base.dataset, shown), 1):
-            name = _name(line)
-            theirs.add(name)
-            if line and name not in ours:
-                before.append(_case(line, number, shown))
-        after = [
-            _case(line, number, head.shown)
-            for number, line in enumerate(_lines(head.path, head.shown), 1)
-            if line and _name(line) not in theirs
-        ]
+        return _changes(
+            [_case(line, number, "the case file") for number, line in after],
+            [_case(line, number, shown) for number, line in before],
+            failed,
+        )
     except ConfigurationError as error:
         return SuiteChanges(problem=error.problems[0])
-    return _changes(after, before, failed)
 
 
 def _changes(after: Sequence[Case], before: Sequence[Case], failed: Callable[[Case], bool]) -> SuiteChanges:
@@ -72,24 +88,6 @@ def _changes(after: Sequence[Case], before: Sequence[Case], failed: Callable[[Ca
 
 def _keys(cases: Sequence[Case]) -> list[CaseKey]:
     return [(case.id, pair_digest(case)) for case in cases]
-
-
-def _name(line: bytes) -> bytes:
-    return hashlib.sha256(line).digest()
-
-
-def _digests(path: Path, shown: str) -> Iterator[bytes]:
-    return (_name(line) for line in _lines(path, shown))
-
-
-def _lines(path: Path, shown: str) -> Iterator[bytes]:
-    """The lines of a case file, blank ones too, so that they can be counted."""
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                yield (line.removeprefix(BOM) if number == 1 else line).strip()
-    except OSError as error:
-        raise ConfigurationError(f"{shown}: cannot be read: {error.strerror or error}") from None
 
 
 def _case(line: bytes, number: int, shown: str) -> Case:
@@ -147,23 +145,23 @@ def _text(value: Any) -> str | None:
 
 
 def with_evaluators(
-    changes: SuiteChanges, head: Sequence[EvaluatorRecord], base: Sequence[EvaluatorRecord], tree: Path
+    changes: SuiteChanges,
+    head: Sequence[EvaluatorRecord],
+    base: Sequence[EvaluatorRecord],
+    content: Callable[[Path], bytes | None],
 ) -> SuiteChanges:
-    """The changes with those of the evaluators. `head` are the evaluators as they judged; the files that they read are
-    looked up in the base's checkout, `tree`."""
+    """The changes with those of the evaluators. `head` are the evaluators as they judged; `content` gives the files
+    that they read as the base has them."""
     known = {evaluator.criterion: evaluator.data for evaluator in head}
-    before = [replace(e, data=_data_at(tree, known.get(e.criterion, {}))) for e in base]
+    before = [replace(e, data=_data(known.get(e.criterion, {}), content)) for e in base]
     return replace(changes, evaluators=pair_evaluators(head, before).changes)
 
 
-def _data_at(tree: Path, files: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The digests that files have in a checkout (None: it is not there); folders are passed over."""
+def _data(files: Mapping[str, str | None], content: Callable[[Path], bytes | None]) -> dict[str, str | None]:
+    """The digests of the base's versions of files (None: it is not there); folders are passed over."""
     found: dict[str, str | None] = {}
     for path in files:
         if not path.endswith("/"):
-            try:
-                with (tree / path).open("rb") as file:
-                    found[path] = hashlib.file_digest(file, "sha256").hexdigest()
-            except OSError:
-                found[path] = None
+            held = content(Path(path))
+            found[path] = None if held is None else hashlib.sha256(held).hexdigest()
     return found

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 from test_preview import Checkout, make_worse, support
+
+from oloproof_ci.base_files import BaseFiles
+from oloproof_ci.git import Repository
 
 __all__ = ["support"]  # a fixture
 
@@ -211,3 +216,22 @@ def test_a_custom_evaluator_that_changed_is_named_and_judges_both_sides(
     assert "Both sides are judged by the evaluators as they are here:" in done.stdout
     assert report["comparison"]["metrics"][0]["criterion"] == "short"
     assert any(each["what"] == "evaluator short" for each in report["loosened"])
+
+
+def test_the_bases_files_are_those_of_its_commit_whatever_became_of_its_checkout(support: Checkout) -> None:
+    (support.root / "big.bin").write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+    sha = support.commit("The base")
+    repository = Repository(support.root)
+    with repository.worktree(sha) as tree:
+        files = BaseFiles(repository, sha, tree, nullcontext)
+        kept = (tree / "compare.yaml").read_bytes()
+        (tree / "compare.yaml").write_bytes(b"something else")
+        (tree / "data" / "support.jsonl").unlink()
+        (tree / "made.txt").write_bytes(b"by a command")
+        (tree / "big.bin").write_bytes(b"what git keeps elsewhere")
+        assert files.content(tree / "compare.yaml") == files.content(Path("compare.yaml")) == kept
+        assert files.content(tree / "data" / ".." / "data" / "support.jsonl") is not None
+        assert files.content(Path("made.txt")) == b"by a command"
+        assert files.content(Path("big.bin")) == b"what git keeps elsewhere"
+        assert files.content(Path("nowhere.txt")) is None
+        assert files.content(Path("/nowhere/at/all")) is None

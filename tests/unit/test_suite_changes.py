@@ -11,12 +11,8 @@ import pytest
 
 from oloproof.pairing import EvaluatorChange, RenamedCase
 from oloproof.run_records import EvaluatorRecord
-from oloproof.settings.cases import scan_cases
-from oloproof.settings.project import load_project
 from oloproof_ci.report import SuiteChanges
-from oloproof_ci.suite_changes import MAX_SHOWN, changed_cases, with_evaluators
-
-PROJECT = "{version: 1, dataset: cases.jsonl, system: {rag: {object: 'app:Rag'}}, evaluators: [{type: hit_rate, k: 2}]}"
+from oloproof_ci.suite_changes import MAX_SHOWN, changed_cases, differing_lines, with_evaluators
 
 
 def case(name: str, answer: Any = "yes", **metadata: Any) -> dict[str, Any]:
@@ -32,16 +28,12 @@ def lines(cases: Sequence[Any]) -> bytes:
     return "".join(json.dumps(each) + "\n" for each in cases).encode()
 
 
-def changes(folder: Path, before: Sequence[Any] | bytes | None, after: Sequence[Any] | bytes) -> SuiteChanges:
-    for name, content in (("base", before), ("head", after)):
-        (folder / name).mkdir()
-        (folder / name / "oloproof.yaml").write_text(PROJECT)
-        if content is not None:
-            text = content if isinstance(content, bytes) else lines(content)
-            (folder / name / "cases.jsonl").write_bytes(text)
-    head = scan_cases(folder / "head" / "cases.jsonl")
-    project = load_project(folder / "base" / "oloproof.yaml")
-    return changed_cases(head, project, lambda case: case.metadata.get("last") == "failed")
+def changes(folder: Path, before: Sequence[Any] | bytes, after: Sequence[Any] | bytes) -> SuiteChanges:
+    then, now = (each if isinstance(each, bytes) else lines(each) for each in (before, after))
+    path = folder / "cases.jsonl"
+    path.write_bytes(now)
+    differing = differing_lines(path, then)
+    return changed_cases(*differing, "old.jsonl", lambda case: case.metadata.get("last") == "failed")
 
 
 def test_the_same_cases_in_another_order_or_notation_are_no_change(tmp_path: Path) -> None:
@@ -113,11 +105,10 @@ def test_of_very_many_edits_all_are_named_and_the_first_are_shown(tmp_path: Path
 @pytest.mark.parametrize(
     ("before", "problem"),
     [
-        (None, "cases.jsonl: cannot be read: No such file or directory"),
-        (b'{"id": "a", "input": 1}\n{"id": "b"\n', "cases.jsonl:2: not valid JSON"),
-        (b'\n{"id": 7, "input": 1}\n', "cases.jsonl:2: the id 7 is a number"),
+        (b'{"id": "a", "input": 1}\n{"id": "b"\n', "old.jsonl:2: not valid JSON"),
+        (b'\n{"id": 7, "input": 1}\n', "old.jsonl:2: the id 7 is a number"),
     ],
-    ids=["missing", "no JSON", "no case"],
+    ids=["no JSON", "no case"],
 )
 def test_a_base_whose_cases_cannot_be_read_says_why(
     tmp_path: Path, before: bytes | None, problem: str
@@ -127,14 +118,13 @@ def test_a_base_whose_cases_cannot_be_read_says_why(
     assert found == SuiteChanges(problem=found.problem)
 
 
-def test_files_that_an_evaluator_reads_are_looked_up_in_the_bases_checkout(tmp_path: Path) -> None:
-    (tmp_path / "same.txt").write_bytes(b"")
-    (tmp_path / "other.txt").write_bytes(b"then")
+def test_files_that_an_evaluator_reads_are_looked_up_in_the_base() -> None:
+    there = {"same.txt": b"", "other.txt": b"then"}
     empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     data = {"same.txt": empty, "other.txt": empty, "new.txt": empty, "folder/": "1"}
     head = EvaluatorRecord("own", "pass_fail", "answer", {"type": "python"}, data)
     base = EvaluatorRecord("own", "pass_fail", "answer", {"type": "python"})
-    found = with_evaluators(SuiteChanges(added=("a",)), [head], [base], tmp_path)
+    found = with_evaluators(SuiteChanges(added=("a",)), [head], [base], lambda path: there.get(path.name))
     assert found == SuiteChanges(
         added=("a",), evaluators=(EvaluatorChange("own", "data", ("new.txt", "other.txt")),)
     )
