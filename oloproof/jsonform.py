@@ -22,7 +22,8 @@ def to_json(record: Any) -> Any:
     return _adapter(type(record)).dump_python(record, mode="json")
 
 
-def from_json(kind: type[T], data: str | bytes) -> T:
-    """A record from its JSON text. Raises pydantic.ValidationError when it does not fit."""
-    record: T = _adapter(kind).validate_json(data)
+def from_json(kind: type[T], data: str | bytes, *, strict: bool | None = None) -> T:
+    """A record from its JSON text. Raises pydantic.ValidationError when it does not fit; with `strict` no value is
+    converted, such as a text that holds a number."""
+    record: T = _adapter(kind).validate_json(data, strict=strict)
     return record

@@ -90,7 +90,8 @@ class Inputs(Settings):
     )
     fail_on: Literal["block", "warn", "never"] = Field(
         default="block",
-        description="Which gate makes the job and the status fail: block, warn (WARN too), or never.",
+        description="Which gate makes the job and the status fail: block, warn (WARN too), or never. What could not be "
+        "evaluated always fails.",
     )
     cache: Switch = Field(
         default="on", description="Whether stage results are kept in the Actions cache: on, or off."

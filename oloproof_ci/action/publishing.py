@@ -6,14 +6,16 @@ and not what it says, which is why no status ever comes of it. Nothing is checke
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from oloproof.errors import ConfigurationError
-from oloproof.jsonform import from_json
+from oloproof.jsonform import from_json, to_json
 from oloproof.settings.wording import shortened
 from oloproof_ci.action.events import Publication
 from oloproof_ci.action.rendering import drafts
@@ -53,7 +55,7 @@ def read_outcome(path: Path, publication: Publication) -> JobOutcome:
         size = path.stat().st_size
         if size > MAX_REPORT_BYTES:
             raise ConfigurationError(f"{path}: {size} bytes, and at most {MAX_REPORT_BYTES} are read")
-        outcome = from_json(JobOutcome, path.read_bytes())
+        outcome = from_json(JobOutcome, path.read_bytes(), strict=True)
     except OSError as error:
         raise ConfigurationError(f"{path}: cannot be read ({error.strerror or error})") from None
     except ValidationError as error:
@@ -66,6 +68,8 @@ def read_outcome(path: Path, publication: Publication) -> JobOutcome:
 
 
 def _problems(outcome: JobOutcome, publication: Publication) -> Sequence[str]:
+    if not _is_finite(to_json(outcome)):
+        return ["is no report: a number is not finite"]
     versions = {outcome.version} | {suite.report.version for suite in outcome.suites if suite.report}
     if versions != {OUTCOME_VERSION} | ({REPORT_VERSION} if any(s.report for s in outcome.suites) else set()):
         return ["was written by another version of the action; use the same in both workflows"]
@@ -79,6 +83,15 @@ def _problems(outcome: JobOutcome, publication: Publication) -> Sequence[str]:
     if any(len(name) > MAX_NAME for name in names):
         return [f"a suite or a job has a name of more than {MAX_NAME} characters"]
     return []
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether no number of a record is NaN or infinite: JSON has none, and parsers take them all the same."""
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def find_pull(github: GitHub, publication: Publication) -> Pull | str:

@@ -11,8 +11,8 @@ from oloproof_ci.comment import MAX_SUMMARY_BYTES, comment, whole
 from oloproof_ci.failed import failed_comment
 from oloproof_ci.github.marked import Mark
 from oloproof_ci.github.posting import Draft
-from oloproof_ci.markdown import code
 from oloproof_ci.outcome import JobOutcome, SuiteOutcome
+from oloproof_ci.sections.words import named
 
 #: The longest description of a commit status.
 _DESCRIPTION = 140
@@ -28,16 +28,19 @@ def _draft(outcome: JobOutcome, suite: SuiteOutcome, url: str, notes: Sequence[s
     mark = Mark(suite.config, job, outcome.head_sha, outcome.run_id, outcome.run_attempt)
     footer = f"\n\n{_footer(outcome, url)}"
 
+    leg = f" · {named(leg_name(outcome.leg))}" if outcome.leg else ""
+
     def render(max_bytes: int) -> str:
-        return _text(suite, max_bytes - len(footer.encode()), notes) + footer
+        text = _text(suite, max_bytes - len(f"{leg}{footer}".encode()), notes)
+        heading, line_end, rest = text.partition("\n")
+        return f"{heading}{leg}{line_end}{rest}{footer}"
 
     return Draft(mark, render)
 
 
 def _footer(outcome: JobOutcome, url: str) -> str:
-    job = f" {code(outcome.job)}" if outcome.job else ""
-    leg = f" of the matrix {code(leg_name(outcome.leg))}" if outcome.leg else ""
-    return f"<sub>[job]({url}){job}{leg}, with the whole report in its summary</sub>"
+    job = f" {named(outcome.job)}" if outcome.job else ""
+    return f"<sub>[job]({url}){job}, with the whole report in its summary</sub>"
 
 
 def _text(suite: SuiteOutcome, max_bytes: int, notes: Sequence[str]) -> str:

@@ -506,6 +506,10 @@ def test_what_is_no_report_is_refused(forked: tuple[Workflow, str]) -> None:
         "not json": "is no report",
         "[" * 100_000: "is no report",
         json.dumps({**report, "version": 2}): "was written by another version of the action",
+        json.dumps({**report, "run_id": "5"}): "is no report: run_id",
+        json.dumps(report).replace(
+            '"stage_seconds": ', '"stage_seconds": 1e999, "x": '
+        ): "a number is not finite",
         json.dumps({**report, "suites": []}): "holds 0 suites",
         json.dumps({**report, "suites": [both]}): "a suite has neither a report nor a failure, or both",
         json.dumps({**report, "leg": "x" * 301}): "has a name of more than 300 characters",
@@ -532,5 +536,5 @@ def test_the_reports_of_a_matrix_are_published_into_one_comment(forked: tuple[Wo
         (folder / leg / "report.json").write_text(text, encoding="utf-8")
     assert workflow.run("workflow_run", run_of(workflow, head), "refs/heads/main").code == 0
     (comment,) = workflow.comments()
-    assert [leg in comment for leg in ("matrix `3.12`", "matrix `3.13`")] == [True, True]
+    assert [leg in comment for leg in ("BLOCK · `3.12`\n", "BLOCK · `3.13`\n")] == [True, True]
     assert str(10**15) not in comment, "which run it was is GitHub's to say"

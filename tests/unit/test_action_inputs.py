@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from oloproof.errors import ConfigurationError
@@ -62,6 +65,12 @@ def test_the_token_is_not_shown_by_accident() -> None:
     read = Inputs.read({"INPUT_GITHUB-TOKEN": "ghs_secret"})
     assert "ghs_secret" not in f"{read!r} {read}"
     assert read.token == "ghs_secret"
+
+
+def test_a_step_loads_what_talks_to_github_only_when_it_does() -> None:
+    code = "import sys, oloproof_ci.action.run; print({'github', 'requests'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def test_every_input_says_what_it_is_for() -> None:
