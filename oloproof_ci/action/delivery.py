@@ -15,7 +15,14 @@ from oloproof.worker.account import Account, seeing_as
 from oloproof_ci.action.events import PullRequest
 from oloproof_ci.action.inputs import Inputs
 from oloproof_ci.action.job import Job
-from oloproof_ci.action.rendering import drafts, log_lines, outputs, status_description, summary
+from oloproof_ci.action.rendering import (
+    drafts,
+    log_lines,
+    outputs,
+    status_context,
+    status_description,
+    summary,
+)
 from oloproof_ci.action.runner import Level, Runner
 from oloproof_ci.action.verdict import Verdict
 from oloproof_ci.github.client import GitHub
@@ -95,7 +102,7 @@ class Delivery:
             return self._github.set_status(
                 outcome.head_sha,
                 verdict.status,
-                self._inputs.status,
+                status_context(self._inputs.status, outcome.leg),
                 status_description(outcome, verdict),
                 self._job.url,
             )

@@ -12,6 +12,7 @@ from oloproof.settings.fields import Settings
 from oloproof.settings.wording import hint, shortened
 
 PREFIX = "INPUT_"
+DEFAULT_STATUS = "oloproof/gate"
 
 
 def _lines(text: Any) -> Any:
@@ -80,7 +81,10 @@ class Inputs(Settings):
     comment: Annotated[Literal["update", "off"], BeforeValidator(_switch)] = Field(
         default="update", description="Whether the pull request gets the comment: update, or off."
     )
-    status: str = Field(default="oloproof/gate", description="The name of the commit status, or off.")
+    status: str = Field(
+        default=DEFAULT_STATUS,
+        description="The name of the commit status, or off. The default gets the matrix's values added in a matrix.",
+    )
     annotations: Switch = Field(
         default="on",
         description="Whether new failures are marked at their lines in the case file: on, or off.",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from oloproof.report.terminal import plain
+from oloproof_ci.action.inputs import DEFAULT_STATUS
 from oloproof_ci.action.verdict import Verdict
 from oloproof_ci.comment import MAX_SUMMARY_BYTES, comment, whole
 from oloproof_ci.failed import failed_comment
@@ -14,8 +15,8 @@ from oloproof_ci.github.posting import Draft
 from oloproof_ci.outcome import JobOutcome, SuiteOutcome
 from oloproof_ci.sections.words import named
 
-#: The longest description of a commit status.
-_DESCRIPTION = 140
+#: The longest description and name of a commit status.
+_DESCRIPTION, _CONTEXT = 140, 255
 
 
 def drafts(outcome: JobOutcome, url: str, notes: Sequence[str] = ()) -> list[Draft]:
@@ -86,6 +87,14 @@ def _log_line(suite: SuiteOutcome) -> str:
     failures, fixed = new_failures([suite]), fixed_cases([suite])
     reason = f" ({suite.reason})" if suite.reason else ""
     return f"{suite.config}: {suite.gate_state.value}{reason}; {failures} new failures, {fixed} fixed"
+
+
+def status_context(name: str, leg: str) -> str:
+    """The name of the commit status. Jobs of a matrix get one each: under one name a leg that passes would hide another
+    that fails. A name that a workflow chose is taken as it is."""
+    if not leg or name != DEFAULT_STATUS:
+        return name
+    return plain(f"{name} ({leg_name(leg)})")[:_CONTEXT]
 
 
 def status_description(outcome: JobOutcome, verdict: Verdict) -> str:

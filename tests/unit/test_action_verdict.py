@@ -10,7 +10,15 @@ from test_comment import PASSING, blocked_report
 
 from oloproof.decisions.records import Gate, GateState
 from oloproof.jsonform import from_json, to_json
-from oloproof_ci.action.rendering import drafts, leg_name, log_lines, outputs, status_description, summary
+from oloproof_ci.action.rendering import (
+    drafts,
+    leg_name,
+    log_lines,
+    outputs,
+    status_context,
+    status_description,
+    summary,
+)
 from oloproof_ci.action.secrets import secrets_of, without_secrets
 from oloproof_ci.action.verdict import FailOn, Verdict, decide
 from oloproof_ci.comment import MAX_SUMMARY_BYTES
@@ -79,6 +87,19 @@ def test_a_status_says_in_140_characters_why() -> None:
     described = status_description(long, decide(long.suites, "block"))
     assert len(described) == 140
     assert "\u202e" not in described
+
+
+@pytest.mark.parametrize(
+    ("name", "leg", "context"),
+    [
+        ("oloproof/gate", "", "oloproof/gate"),
+        ("oloproof/gate", '{"python": "3.12", "os": "linux"}', "oloproof/gate (3.12, linux)"),
+        ("gate of 3.12", '{"python": "3.12"}', "gate of 3.12"),
+    ],
+)
+def test_no_leg_of_a_matrix_hides_the_status_of_another(name: str, leg: str, context: str) -> None:
+    assert status_context(name, leg) == context
+    assert len(status_context("oloproof/gate", "x" * 1000)) == 255
 
 
 def test_outputs_of_several_suites_stand_one_a_line_in_their_order() -> None:
