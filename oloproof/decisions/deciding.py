@@ -16,7 +16,7 @@ from oloproof.decisions.rules import Facts, decide
 from oloproof.errors import ConfigurationError
 from oloproof.paired_runs import PairedRuns
 from oloproof.run_records import EvaluatorRecord, Run
-from oloproof.settings.policy import Policy, SuiteNames, check_names
+from oloproof.settings.policy import Policy, SuiteNames, check_ids, check_names
 from oloproof.settings.rules import AnyRule, NewFailuresRule, ObservedCountRule
 
 
@@ -37,6 +37,7 @@ def check_policies(
     )
     for policy in policies:
         check_names(policy, names)
+    check_ids(policies)
     if policies and not any(rule.reads in reads for policy in policies for rule in policy.config.rules):
         files = ", ".join(str(policy.path) for policy in policies)
         what = {"run": "a single run", "pair": "a comparison"}

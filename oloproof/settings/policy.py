@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -98,6 +98,24 @@ def check_names(policy: Policy, names: SuiteNames) -> None:
     for index, rule in enumerate(policy.config.rules):
         found = [*_metric_problem(policy, index, rule, names), *_scope_problem(rule, names)]
         problems += [policy.lines.problem(("rules", index, *path), sentence) for path, sentence in found]
+    if problems:
+        raise ConfigurationError(*capped(problems))
+
+
+def check_ids(policies: Sequence[Policy]) -> None:
+    """Check that no two of several policies that are decided together have a rule of one id.
+
+    Raises ConfigurationError with both places.
+    """
+    first: dict[str, str] = {}
+    problems = []
+    for policy in policies:
+        for index, rule in enumerate(policy.config.rules):
+            here = policy.lines.where("rules", index, "id")
+            there = first.setdefault(rule.id, here)
+            if there != here:
+                sentence = f"{rule.id} is the id of the rule at {there} already"
+                problems.append(policy.lines.problem(("rules", index, "id"), sentence))
     if problems:
         raise ConfigurationError(*capped(problems))
 

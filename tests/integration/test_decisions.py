@@ -326,6 +326,21 @@ def test_a_comparison_decides_both_policies_beside_the_configuration(
     assert [line.split()[0] for line in compared.lines[-3:-1]] == ["release", "compare"]
 
 
+def test_rules_of_one_id_in_two_policies_are_refused(projects: dict[str, Path], quick: Oloproof) -> None:
+    folder = projects["equal"]
+    written(folder, [rule("kind: min, min: 0.8")]).rename(folder / "one.yaml")
+    two = written(folder, [rule("kind: max, max: 1"), rule("kind: new_failures, max: 0")])
+    finished = quick(
+        "compare", "latest", "latest~1", "--policy", "one.yaml", "--policy", "policy.yaml", cwd=folder
+    )
+    two.unlink()
+    (folder / "one.yaml").unlink()
+    assert finished.returncode == 2
+    assert finished.stderr.splitlines() == [
+        "oloproof: policy.yaml:2: rules[0].id: rule-0 is the id of the rule at one.yaml:2 already"
+    ]
+
+
 @pytest.mark.parametrize("command", [("gate", "latest"), ("compare", "latest", "latest~1")])
 def test_without_a_policy_the_heading_says_that_nothing_gates(
     projects: dict[str, Path], quick: Oloproof, command: tuple[str, ...]
