@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from oloproof.canonical import canonical_json, digest
 from oloproof.diagnosis.child_runs import ChildRuns
@@ -48,6 +49,13 @@ def check_evaluators(records: Sequence[EvaluatorRecord], run: Run, host: AppHost
                 f"the code of {name}, which judges {record.criterion}, has changed since {run.id}; make a run with "
                 "`oloproof run` and take that"
             )
+
+
+def _at_hand(evaluators: Sequence[Any], host: AppHost, store: Store) -> list[Any]:
+    """The configured evaluators in place of those that a run's record describes, where they judge the same: they know
+    what changes no verdict, such as where a model's key stands."""
+    configured = {canonical_json(each.definition()): each for each in host.evaluators(store.outlines)}
+    return [configured.get(canonical_json(each.definition()), each) for each in evaluators]
 
 
 @contextmanager
@@ -96,7 +104,7 @@ def diagnosing(
         clock=system_clock(),
         driver=host.driver(store.database.commit),
         commit=store.database.commit,
-        judging=lambda evaluators: judging(evaluators, host, store, judge),
+        judging=lambda evaluators: judging(_at_hand(evaluators, judge or host, store), host, store, judge),
         session=session,
         progress=progress or (lambda done, total: None),
     )
@@ -125,7 +133,9 @@ def stage_swapping(
             clock=system_clock(),
             driver=host.driver(store.database.commit),
             commit=store.database.commit,
-            judging=lambda evaluators: judging(evaluators, host, store, None if host is judge else judge),
+            judging=lambda evaluators: judging(
+                _at_hand(evaluators, judge, store), host, store, None if host is judge else judge
+            ),
         )
         return Side(measured, case_steps(host, recorded, store), children)
 
@@ -151,6 +161,6 @@ def replaying(
         runs=store.runs,
         results=store.results,
         driver=host.driver(store.database.commit),
-        judging=lambda evaluators: judging(evaluators, host, store),
+        judging=lambda evaluators: judging(_at_hand(evaluators, host, store), host, store),
         progress=progress or (lambda done: None),
     )

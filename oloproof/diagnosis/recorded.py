@@ -46,6 +46,8 @@ def evaluator_from(definition: Any) -> Any:
     from pydantic import TypeAdapter
 
     settings = {key: value for key, value in definition.items() if key not in ("code_version", "code")}
+    if "rubric" in settings:  # of a judge, whether it stood in the configuration, in a file or nowhere
+        settings["rubric_text"] = settings.pop("rubric")
     evaluator: Any = TypeAdapter(AnyEvaluator).validate_python(settings)
     return evaluator.with_code(definition["code"]) if "code" in definition else evaluator
 
