@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from oloproof.errors import UnfinishedError
 from oloproof.worker.account import Account
 from oloproof_ci.credentials import credentials_aside
 from oloproof_ci.leftovers import no_leftovers
@@ -137,17 +138,29 @@ def runner_folders(environment: Mapping[str, str]) -> list[Path]:
 
 @contextmanager
 def _shut(folder: Path) -> Iterator[None]:
-    """Nobody but root may enter a folder, until it is given back to its owner as it was."""
+    """Nobody but root may enter a folder, until it is given back to its owner as it was. Raises UnfinishedError when
+    that cannot be had: the code is not run beside an open one."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         before = os.fstat(fd)
-        os.fchmod(fd, 0o700)
-        os.fchown(fd, 0, 0)
+        try:
+            os.fchmod(fd, 0o700)
+            os.fchown(fd, 0, 0)
+        except OSError as error:
+            _give_back(fd, before)
+            raise UnfinishedError(
+                f"{folder}: cannot be kept from the pull request's code ({error.strerror}); the action's container "
+                "needs root that may change owners, so neither a read-only mount nor a user namespace"
+            ) from None
         try:
             yield
         finally:
-            with suppress(OSError):  # nothing may keep the others from being given back
-                os.fchown(fd, before.st_uid, before.st_gid)
-                os.fchmod(fd, stat.S_IMODE(before.st_mode))
+            _give_back(fd, before)
     finally:
         os.close(fd)
+
+
+def _give_back(fd: int, before: os.stat_result) -> None:
+    with suppress(OSError):  # nothing may keep the others from being given back
+        os.fchown(fd, before.st_uid, before.st_gid)
+        os.fchmod(fd, stat.S_IMODE(before.st_mode))
