@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from oloproof.decisions.deciding import check_policies, comparing_confidence, de
 from oloproof.decisions.gate import at_least_warn, unfinished
 from oloproof.decisions.records import Gate
 from oloproof.diagnosis.criteria import followed_criteria
-from oloproof.errors import ConfigurationError, OloproofError, UnfinishedError
+from oloproof.errors import ConfigurationError, UnfinishedError
 from oloproof.evaluation import Suite, evaluator_records
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
@@ -23,22 +23,22 @@ from oloproof.report.run_text import programs_sentence, stale_sentence
 from oloproof.run_records import Run
 from oloproof.settings.cases import CaseFileFacts, iter_cases
 from oloproof.settings.policy import Policy
-from oloproof.settings.project import Project, load_project
+from oloproof.settings.project import Project
 from oloproof.workplace import (
     Store,
     evaluate,
-    hosted,
     opened_store,
     scan_suite,
     system_clock,
 )
+from oloproof_ci.base_app import Baseline, hosted_base, lodged
 from oloproof_ci.base_files import BaseFiles
 from oloproof_ci.earlier import EarlierResults, reusable_run, run_inputs, seconds_since
 from oloproof_ci.findings import find_errors, without_worktree
 from oloproof_ci.gate_policies import GatePolicies, PolicyFiles
 from oloproof_ci.git import Base, Repository
 from oloproof_ci.held_to import NOTHING, alone, held_to
-from oloproof_ci.lodging import Lodging, Lodgings, OwnLodgings
+from oloproof_ci.lodging import Lodgings, OwnLodgings
 from oloproof_ci.new_failures import Measured, NewFailures, Scope
 from oloproof_ci.places import CheckoutPlace
 from oloproof_ci.report import REPORT_VERSION, Commit, CriterionFailures, Report, Side, Warning
@@ -48,17 +48,6 @@ class Watch(Protocol):
     """Is told how a run goes on: what is measured, how many cases are done, of how many."""
 
     def __call__(self, what: str) -> Callable[[int, int], None]: ...
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """The base's run, or the reason why there is none."""
-
-    measured: Measured | None
-    reason: str = ""
-    detail: str = ""
-    #: How many seconds ago the run was made, when an earlier job made it.
-    since: float | None = None
 
 
 class Preview:
@@ -97,11 +86,11 @@ class Preview:
         config = self._repository.place_at(base.sha, config)
         policies = self._policy_files.against(self._repository, base, config)
         lodging = self._lodgings.of(project)
-        with _lodged(project, lodging) as host, self._repository.worktree(base.sha) as tree:
+        with lodged(project, lodging) as host, self._repository.worktree(base.sha) as tree:
             facts, name = self._checked(host, policies.head)
             place = CheckoutPlace(self._repository.root, tree)
             with (
-                _base_host(tree / config, place, self._lodgings, host) as (
+                hosted_base(tree / config, place, self._lodgings, host) as (
                     base_host,
                     problem,
                 ),
@@ -115,7 +104,7 @@ class Preview:
         self._dirty = self._repository.is_dirty()
         project = self._project
         policies = self._policy_files.here()
-        with _lodged(project, self._lodgings.of(project)) as host:
+        with lodged(project, self._lodgings.of(project)) as host:
             facts, name = self._checked(host, policies)
             with self._opened_store(host, name) as store:
                 suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
@@ -286,50 +275,6 @@ class Preview:
             suite=self._held_to.changes,
             loosened=self._held_to.loosened,
         )
-
-
-def _lodged(
-    project: Project, lodging: Lodging, named: Mapping[str, str] | None = None
-) -> AbstractContextManager[AppHost]:
-    return hosted(
-        project, lodging.environment, named, interpreter=lodging.interpreter, account=lodging.account
-    )
-
-
-@contextmanager
-def _base_host(
-    config: Path, place: CheckoutPlace, lodgings: Lodgings, head: AppHost
-) -> Iterator[tuple[AppHost | None, Baseline | None]]:
-    """The base's app, or why there is none to measure."""
-    if not config.exists():
-        yield None, Baseline(None, "baseline_absent", f"there is no {config.name} at its place in the base")
-        return
-    try:
-        with lodgings.reading():
-            project = load_project(config)
-        lodging = lodgings.of(project)
-    except OloproofError as error:
-        yield None, Baseline(None, "baseline_failed", str(error))
-        return
-    moved = replace(lodging, environment=place.environment(lodging.environment, head))
-    with _lodged(project, moved, lodging.environment) as host:
-        yield host, _not_the_base(host, place)
-
-
-def _not_the_base(host: AppHost, place: CheckoutPlace) -> Baseline | None:
-    """A failed baseline when the base's app imports modules of the head, which would be measured as its own."""
-    try:
-        foreign = [path for path in host.modules.values() if place.is_the_heads(path)]
-    except OloproofError as error:
-        return Baseline(None, "baseline_failed", str(error))
-    if not foreign:
-        return None
-    return Baseline(
-        None,
-        "baseline_failed",
-        f"the base's app imports {foreign[0]}, which is the head's file; make the path to it relative, or import it "
-        "from the configuration's folder",
-    )
 
 
 def _comparison_record(
