@@ -80,7 +80,9 @@ def _saw_too_little(facts: Facts) -> str:
 
 def _verdict(rule: AnyRule, facts: Facts) -> _Verdict:
     """The verdict on what was observed."""
-    if not facts.validated:
+    if (
+        not facts.validated and not facts.identical
+    ):  # between identical systems nothing rests on its judgments
         return OPEN, "evaluator_not_validated"
     if isinstance(rule, ObservedCountRule | NewFailuresRule):
         counted = (

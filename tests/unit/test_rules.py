@@ -259,9 +259,15 @@ def test_too_many_missing_results_always_block(asked: Any) -> None:
 
 @pytest.mark.parametrize("asked", EASY)
 def test_a_rule_on_a_judge_that_was_never_validated_is_open(asked: Any) -> None:
-    decision = decide(asked, facts(validated=False, identical=True))
+    decision = decide(asked, facts(0.1, 0.3, validated=False))
     assert outcome(decision) == (OPEN, "evaluator_not_validated")
     assert not decision.always_blocks
+
+
+def test_between_identical_systems_nothing_rests_on_a_judge() -> None:
+    same = facts(-0.34, 0.34, validated=False, identical=True)
+    assert outcome(decide(non_inferiority(0.05), same)) == (PASS, "systems_identical")
+    assert decide(new_failures(0), same).state is PASS
 
 
 @pytest.mark.parametrize("asked", EASY)
