@@ -93,6 +93,11 @@ def shortened(section: Section) -> Section:
     return Section(section.mark, "\n\n".join([*first, note]))
 
 
+def heading_of(section: Section) -> Section:
+    """A section of which only the heading is left."""
+    return Section(section.mark, section.text.partition("\n")[0])
+
+
 def _written(section: Section) -> str:
     mark = json.dumps(asdict(section.mark), ensure_ascii=True)
     for char in "<>-":  # neither may end the comment

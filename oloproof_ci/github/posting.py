@@ -18,6 +18,7 @@ from oloproof_ci.github.marked import (
     MAX_BYTES,
     Mark,
     Section,
+    heading_of,
     is_marked,
     merge,
     read_sections,
@@ -224,16 +225,18 @@ def _fitted(others: Sequence[Section], drafts: Sequence[Draft]) -> list[Section]
     """All sections, small enough for one comment: the drafts take what the others leave, and of those the largest are
     shortened when that is too little."""
     standing = list(others)
-    wanted = LEAST * len(drafts)
-    while sum(map(size, standing)) > MAX_BYTES - wanted:
+    wanted = min(LEAST * len(drafts), MAX_BYTES // 2)
+    while standing and sum(map(size, standing)) > MAX_BYTES - wanted:
         largest = max(range(len(standing)), key=lambda at: size(standing[at]))
         cut = shortened(standing[largest])
         if size(cut) >= size(standing[largest]):
             break
         standing[largest] = cut
     room = (MAX_BYTES - sum(map(size, standing))) // max(1, len(drafts))
-    drawn = [_drawn(draft, room) for draft in drafts]
-    return sorted([*standing, *drawn], key=lambda section: section.mark.key)
+    every = [*standing, *(_drawn(draft, room) for draft in drafts)]
+    if sum(map(size, every)) > MAX_BYTES:  # of very many suites each has its heading
+        every = [heading_of(section) for section in every]
+    return sorted(every, key=lambda section: section.mark.key)
 
 
 def _drawn(draft: Draft, room: int) -> Section:

@@ -200,6 +200,14 @@ def test_a_section_that_does_not_keep_to_its_room_is_shortened(conversation: Con
     assert conversation.sections()[("oloproof.yaml", "")].startswith("## ours\n\nwhy\n\n<sub>Shortened")
 
 
+def test_of_very_many_suites_each_has_its_heading(conversation: Conversation) -> None:
+    many = [draft(f"## suite {n}\n\n" + "why " * 300, suite=f"s{n:03}/oloproof.yaml") for n in range(120)]
+    assert conversation.post(*many).outcome == "written"
+    (body,) = conversation.bodies()
+    assert len(body.encode()) < 65_536
+    assert [section.text for section in read_sections(body)] == [f"## suite {n}" for n in range(120)]
+
+
 # --------------------------------------------------------------------------------------- faults
 
 
