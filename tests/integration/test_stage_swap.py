@@ -265,7 +265,7 @@ def test_a_killed_preview_goes_on_without_repeating_a_finished_call(
         running.send_signal(signal.SIGKILL)
     before = repository.noted.total()
     report = repository.preview(*changes, store=True)
-    assert before + repository.calls.total() <= calls + 8  # what was in flight or had just finished
+    assert before + repository.calls.total() <= calls + 10  # what was in flight or had just finished
     assert verdicts(report) == verdicts(undisturbed)
     repository.preview(*changes, store=True)
     assert repository.calls.total() == 2 * len(ALL)  # the repeats of both sides, and nothing else
