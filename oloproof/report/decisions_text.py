@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from oloproof.decisions.records import Decision, Gate
 from oloproof.report.terminal import plain
+from oloproof.statistics.exact_difference import METHOD as EXACT
+from oloproof.statistics.figures import points_interval
 
 #: What is said of a gate that something other than a rule decided.
 GATE_REASONS = {
@@ -24,7 +26,7 @@ def decision_lines(decisions: Sequence[Decision]) -> list[str]:
         return []
     return [
         "Decisions",
-        *(f"  {plain(d.rule)}  {about_text(d)}  {d.asks}  {d.state.value}  {d.reason}" for d in decisions),
+        *(f"  {plain(d.rule)}  {about_text(d)}  {_asks(d)}  {d.state.value}  {d.reason}" for d in decisions),
     ]
 
 
@@ -46,3 +48,11 @@ def gate_line(gate: Gate) -> str:
 def about_text(decision: Decision) -> str:
     """The metric, and the slice of the cases where the rule is not about all of them."""
     return decision.metric if decision.scope == "all" else f"{decision.metric}  {plain(decision.scope)}"
+
+
+def _asks(decision: Decision) -> str:
+    """What the rule asks; with its exact interval, which the figures above are not made by."""
+    interval = decision.interval
+    if interval is None or interval.method != EXACT:
+        return decision.asks
+    return f"{decision.asks}, exact {points_interval(interval)}"

@@ -207,6 +207,17 @@ def test_a_system_that_is_the_same_passes_what_it_cannot_break(pair: Pair, quick
     assert finished.returncode == 1
 
 
+def test_an_exact_interval_stands_with_the_rule_that_reads_it(
+    projects: dict[str, Path], quick: Oloproof
+) -> None:
+    folder = projects["equal"]
+    policy = written(folder, [rule("kind: equivalence, margin: 0.1, difference_method: exact")])
+    finished = quick("compare", "latest", "latest~1", "--policy", policy, cwd=folder)
+    assert "correct: +0.0 points [-12.7, +12.7] · 40 paired · 0 missing · 0 excluded" in finished.lines
+    asks = "equivalence, margin 10.0 points, exact [-8.9, +8.9]"
+    assert finished.lines[-2] == f"  rule-0  correct  {asks}  PASS  interval_within_margins"
+
+
 def test_a_metric_without_an_observation_blocks_whatever_the_policy_blocks_on(
     pair: Pair, quick: Oloproof
 ) -> None:
