@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from oloproof.worker.account import Account
@@ -26,8 +26,11 @@ def git_settings(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
     return variables if settings else {}
 
 
-def tracked_by_git(folder: Path, account: Account | None = None) -> Callable[[str], bool] | None:
-    """Whether a path below a work tree's top is one that git tracks; None outside a work tree."""
+def tracked_by_git(
+    folder: Path, environment: Mapping[str, str] | None = None, account: Account | None = None
+) -> Callable[[str], bool] | None:
+    """Whether a path below a work tree's top is one that git tracks; None outside a work tree. git runs as `account`,
+    the user of the checkout's code, who can look into its environment: so that is to be the code's own."""
     if not (folder / ".git").exists():
         return None
     as_other = {} if account is None else account.popen_arguments()
@@ -36,7 +39,7 @@ def tracked_by_git(folder: Path, account: Account | None = None) -> Callable[[st
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), "ls-files", "-z"],
-            env={**os.environ, **(trusting if account is not None else {})},
+            env={**(os.environ if environment is None else environment), **(trusting if account else {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,

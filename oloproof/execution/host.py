@@ -227,7 +227,8 @@ class AppHost:
 
     @cached_property
     def _tracked(self) -> Callable[[str], bool] | None:
-        return tracked_by_git(Path(self.checkout.watch), self.checkout.account)
+        checkout = self.checkout
+        return tracked_by_git(Path(checkout.watch), dict(checkout.environment), checkout.account)
 
     def _description(self) -> Reply:
         if self._described is None:
