@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from test_comment import PASSING, blocked_report
+from test_markdown import PARSERS, Page
 
 from oloproof.decisions.records import Gate, GateState
 from oloproof.jsonform import from_json, to_json
@@ -22,6 +24,7 @@ from oloproof_ci.action.rendering import (
 from oloproof_ci.action.secrets import secrets_of, without_secrets
 from oloproof_ci.action.verdict import FailOn, Verdict, decide
 from oloproof_ci.comment import MAX_SUMMARY_BYTES
+from oloproof_ci.github.marked import Section, write
 from oloproof_ci.outcome import OUTCOME_VERSION, Failure, JobOutcome, SuiteOutcome
 
 ALLOW, WARN, BLOCK = GateState.ALLOW, GateState.WARN, GateState.BLOCK
@@ -149,6 +152,18 @@ def test_sections_and_the_summary_say_everything_of_every_suite() -> None:
     assert texts[0].startswith("## ⛔ Oloproof · support-rag · BLOCK · `3.12`\n")
     assert "**The input is wrong**" in texts[1]
     assert all(title in summary(outcome) for title in ("support-rag · BLOCK", "`b.yaml` · BLOCK"))
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+def test_github_shows_each_section_under_its_heading_and_no_mark(parse: Callable[[str], str]) -> None:
+    """A mark stands right above a heading and right below a paragraph, which must end there."""
+    made = drafts(job(suite(BLOCK, 1), BAD_INPUT, suite()), "https://ghe.example/run")
+    body = write([Section(draft.mark, draft.render(20_000).strip("\n")) for draft in made])
+    page = Page(parse(body))
+    assert page.elements.count("h2") == 3
+    assert len(page.comments) == 6
+    assert not any("oloproof:1" in node.text or "/oloproof" in node.text for node in page.nodes)
+    assert [node.text for node in page.nodes if node.inside[-1:] == ("a",)] == ["job"] * 3
 
 
 def test_the_summary_of_however_many_suites_is_below_what_the_runner_takes() -> None:
