@@ -30,7 +30,7 @@ from oloproof_ci.github.errors import ApiError, explained
 from oloproof_ci.github.posting import Draft, Posting
 from oloproof_ci.outcome import JobOutcome
 from oloproof_ci.report import Report
-from oloproof_ci.report_files import COMMENT, REPORT, write
+from oloproof_ci.report_files import COMMENT, REPORT, discard, write
 
 T = TypeVar("T")
 
@@ -54,6 +54,12 @@ class Delivery:
         self._inputs = inputs
         self._runner = runner
         self._github = github
+
+    def take_back(self) -> None:
+        """Remove the report of an earlier job, as a runner of one's own may still have it: should this job be ended, a
+        later step must not take that for its result."""
+        with seeing_as(self._owner):
+            discard(Path(self._inputs.report_dir))
 
     def deliver(
         self, outcome: JobOutcome, verdict: Verdict, pull: PullRequest | None, *, status: bool, comments: bool

@@ -121,6 +121,7 @@ def _resolved(asked: Evaluation, named: PullRequest, github: GitHub) -> Evaluati
 
 def _evaluate(step: Step, asked: Evaluation, *, baseline: bool) -> int:
     """Evaluate every suite, and tell everybody; gives the exit code."""
+    step.delivery.attempt(step.delivery.take_back)
     with carried_results(step.environment, enabled=step.inputs.cache == "on") as carried:
         suites = _suites(step, asked, carried, baseline=baseline)
         verdict = _deliver(step, asked, suites, baseline=baseline)

@@ -329,6 +329,26 @@ def test_files_that_cannot_be_written_change_no_verdict(workflow: Workflow) -> N
     assert workflow.server.statuses[0]["state"] == "error"
 
 
+def test_a_job_that_is_cancelled_posts_nothing_and_leaves_no_report_of_an_earlier_one(
+    workflow: Workflow,
+) -> None:
+    folder = workflow.workspace / "oloproof-report"
+    folder.mkdir()
+    (folder / "report.json").write_text("of an earlier job", encoding="utf-8")
+    started = workflow.place / "started"
+    started.touch()
+    started.chmod(0o666)
+    app = workflow.workspace / "app.py"
+    wait = f"import time\nopen({str(started)!r}, 'w').write('here')\ntime.sleep(60)\n"
+    app.write_text(wait + app.read_text(), encoding="utf-8")
+    head = workflow.push()
+    payload = workflow.payload(head, workflow.git("rev-parse", "main"))
+    done = workflow.run("pull_request", payload, end_when=lambda: bool(started.read_text()))
+    assert (done.code, (folder / "report.json").exists()) == (5, False)
+    assert "interrupted" in done.log
+    assert (workflow.server.calls(), workflow.server.statuses) == ([], [])
+
+
 def test_without_a_token_there_is_a_verdict_all_the_same(workflow: Workflow) -> None:
     (workflow.workspace / "oloproof.yaml").write_text("version: 2\n", encoding="utf-8")
     workflow.push()

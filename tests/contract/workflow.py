@@ -7,7 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,9 +126,11 @@ class Workflow:
         payload: Mapping[str, Any],
         ref: str = "refs/pull/1/merge",
         environment: Mapping[str, str] | None = None,
+        end_when: Callable[[], bool] | None = None,
         **inputs: str,
     ) -> Done:
-        """Run the action on an event, in the checkout as it stands."""
+        """Run the action on an event, in the checkout as it stands. It is ended, as a workflow that is cancelled ends
+        its jobs, as soon as `end_when` says so."""
         self.run_id += 1
         runner = self.place / f"runner-{self.run_id}"
         runner.mkdir(mode=0o755)
@@ -155,19 +158,23 @@ class Workflow:
             **{f"INPUT_{name.upper().replace('_', '-')}": text for name, text in given.items()},
             **(environment or {}),
         }
-        done = subprocess.run(
-            [sys.executable, "-m", "oloproof_ci", "action"],
-            cwd="/",
-            env=job,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=120,
-            check=False,
-        )
+        with (runner / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "oloproof_ci", "action"],
+                cwd="/",
+                env=job,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+            while end_when and process.poll() is None and not end_when():
+                time.sleep(0.05)
+            if end_when:
+                process.terminate()
+            code = process.wait(120)
         return Done(
-            done.returncode,
-            done.stdout.decode(),
+            code,
+            (runner / "log").read_text(encoding="utf-8"),
             _outputs((runner / "output").read_text(encoding="utf-8")),
             (runner / "summary").read_text(encoding="utf-8"),
         )
