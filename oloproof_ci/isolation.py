@@ -34,8 +34,11 @@ RUNNER_FILES = (
     "GITHUB_STEP_SUMMARY",
     "GITHUB_EVENT_PATH",
 )
-#: Variables that name a folder of the runner's or the bot's.
-RUNNER_FOLDERS = ("RUNNER_TEMP", "HOME")
+#: Variables that name a folder of the runner's or the bot's. What earlier steps left running may be at work in folders
+#: of its own within the first, so that stays passable: nobody but root lists, adds or renames anything in it.
+RUNNER_TEMP = "RUNNER_TEMP"
+RUNNER_FOLDERS = (RUNNER_TEMP, "HOME")
+CLOSED, PASSABLE = 0o700, 0o711
 #: Variables that hold a secret of the bot's: no variable of another name may pass it on.
 TOKENS = ("GITHUB_TOKEN", "INPUT_GITHUB-TOKEN", "ACTIONS_RUNTIME_TOKEN")
 WITHHELD = frozenset({"GITHUB_TOKEN", "GH_TOKEN", *RUNNER_FILES, *RUNNER_FOLDERS})
@@ -93,11 +96,10 @@ def isolated(workspace: Path, environment: Mapping[str, str]) -> Iterator[Isolat
                 os.chown(folder / name, account.uid, account.gid)
         if account is not None:
             folder.chmod(0o711)
-            for runners in runner_folders(environment):
-                if not any(
-                    place.is_relative_to(runners) for place in (workspace.resolve(), folder.resolve())
-                ):
-                    stack.enter_context(_shut(runners))
+            needed = (workspace.resolve(), folder.resolve())
+            for runners, mode in runner_folders(environment).items():
+                if not any(place.is_relative_to(runners) for place in needed):
+                    stack.enter_context(_shut(runners, mode))
         owner = owner_of(workspace)
         stack.enter_context(credentials_aside(workspace, owner, folder / "store"))
         stack.enter_context(no_leftovers())
@@ -128,23 +130,23 @@ def _groups_of(path: Path) -> set[int]:
         return set()
 
 
-def runner_folders(environment: Mapping[str, str]) -> list[Path]:
-    """The folders that hold what is the runner's, without those that do not exist."""
-    named = [environment.get(name, "") for name in RUNNER_FOLDERS]
-    named += [os.path.dirname(environment.get(name, "")) for name in RUNNER_FILES]
-    found = {Path(name).resolve() for name in named if os.path.isabs(name) and os.path.isdir(name)}
-    return sorted(found - {Path("/")})
+def runner_folders(environment: Mapping[str, str]) -> dict[Path, int]:
+    """The folders that hold what is the runner's, those that exist, and how each is to be shut."""
+    named = {environment.get(RUNNER_TEMP, ""): PASSABLE, environment.get("HOME", ""): CLOSED}
+    named |= {os.path.dirname(environment.get(name, "")): CLOSED for name in RUNNER_FILES}
+    found = {Path(n).resolve(): mode for n, mode in named.items() if os.path.isabs(n) and os.path.isdir(n)}
+    return {folder: found[folder] for folder in sorted(found) if folder != Path("/")}
 
 
 @contextmanager
-def _shut(folder: Path) -> Iterator[None]:
-    """Nobody but root may enter a folder, until it is given back to its owner as it was. Raises UnfinishedError when
-    that cannot be had: the code is not run beside an open one."""
+def _shut(folder: Path, mode: int) -> Iterator[None]:
+    """Nobody but root may enter a folder, or change it, until it is given back to its owner as it was. Raises
+    UnfinishedError when that cannot be had: the code is not run beside an open one."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         before = os.fstat(fd)
         try:
-            os.fchmod(fd, 0o700)
+            os.fchmod(fd, mode)
             os.fchown(fd, 0, 0)
         except OSError as error:
             _give_back(fd, before)

@@ -22,7 +22,7 @@ from projects import CASES, CONFIG, ROOT
 
 from oloproof.worker.account import Account
 from oloproof_ci.git import GitAccess, Repository
-from oloproof_ci.isolation import account_for, isolated
+from oloproof_ci.isolation import account_for, isolated, runner_folders
 
 OWNER = 54_321
 TOKEN = "ghs_the_token_of_this_job"
@@ -403,5 +403,17 @@ def test_folders_are_given_back_when_the_run_fails(open_folder: Path) -> None:
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert during == [(0, 0o700)]
+    assert during == [(0, 0o711)]
     assert (runners.stat().st_uid, runners.stat().st_mode & 0o777) == (OWNER, 0o755)
+
+
+def test_a_folder_that_holds_the_runners_files_is_closed_whatever_else_it_is(tmp_path: Path) -> None:
+    output = tmp_path / "temp" / "output"
+    output.parent.mkdir()
+    environment = {
+        "RUNNER_TEMP": str(output.parent),
+        "GITHUB_OUTPUT": str(output),
+        "HOME": str(tmp_path / "gone"),
+    }
+    assert runner_folders(environment) == {output.parent: 0o700}
+    assert runner_folders({"RUNNER_TEMP": str(output.parent)}) == {output.parent: 0o711}
