@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oloproof.decisions.claims import claims_of
 from oloproof.decisions.evidence import Differences, Evidence, ExactDifferences, Rate, Scores
 from oloproof.decisions.grounds import Grounds
 from oloproof.decisions.outlook import outlook_of
@@ -286,3 +287,32 @@ def test_no_number_of_cases_validates_a_judge() -> None:
         EvaluatorRecord("m", "pass_fail", "answer", {}, validated=validated) for validated in (True, False)
     ]
     assert [prospects_of(asked, [record], 50)[0].can_pass for record in records] == [True, False]
+
+
+def some_evidence(drawing: np.random.RandomState) -> list[Evidence]:
+    size = int(drawing.choice([3, 13, 60, 200]))
+    better, worse, same = (int(each) for each in drawing.multinomial(size, drawing.dirichlet([1, 1, 4])))
+    absent = int(drawing.choice([0, 0, 2]))
+    return [
+        Rate(better + same, size, absent),
+        Scores(drawing.choice([0.0, 0.5, 1.0], size), absent),
+        pairs(worse, better, size),
+        ExactDifferences(better, worse, size, absent),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_planned_by_p_values_is_what_is_decided_by_intervals(seed: int) -> None:
+    for evidence in some_evidence(np.random.RandomState(seed)):
+        run_rules = [minimum(0.6), MaxRule(**NAMES, kind="max", max=0.8)]
+        pair_rules = [
+            non_inferiority(0.15),
+            non_inferiority(0.15, direction="max"),
+            SUPERIORITY,
+            equivalence(0.4),
+        ]
+        for rule in run_rules if type(evidence) in (Rate, Scores) else pair_rules:
+            claims, interval = claims_of(rule), evidence.interval(0.9)
+            where = (type(evidence).__name__, evidence.observed, rule.kind)
+            assert claims.pass_at(0.1, evidence) is all(c.holds(interval) for c in claims.passing), where
+            assert claims.fail_at(0.1, evidence) is any(c.holds(interval) for c in claims.failing), where
