@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -147,12 +147,12 @@ def replaying(
     host: AppHost,
     store: Store,
     progress: Callable[[int], None] | None = None,
-    criterion: str | None = None,
+    criteria: Collection[str] | None = None,
 ) -> Replaying:
-    """What replays the recorded retrievals of a stored run, with the app that a host has at hand; with a `criterion`
+    """What replays the recorded retrievals of a stored run, with the app that a host has at hand; with `criteria`
     nothing else is judged. Raises ConfigurationError when the app is not what the run measured."""
-    if criterion is not None:
-        run = replace(run, evaluators=tuple(e for e in run.evaluators if e.criterion == criterion))
+    if criteria is not None:
+        run = replace(run, evaluators=tuple(e for e in run.evaluators if e.criterion in criteria))
     recorded = measured_system(run, host, store, retrieval=True)
     check_evaluators(run.evaluators, run, host, store)
     return Replaying(

@@ -182,7 +182,7 @@ class NewFailures:
         names = self._experiments.rerankers
         rerankers = [head.host.reranker(name, self._store.outlines) for name in names]
         criterion = found.flips.criterion
-        replays = replaying(head.run, head.host, self._store, criterion=criterion)
+        replays = replaying(head.run, head.host, self._store, criteria=[criterion])
         settings = candidate_settings(diagnosis, replays, rerankers)
         index = head.run.evaluator_index(criterion)
         assert index is not None  # it was compared

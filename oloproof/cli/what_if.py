@@ -8,7 +8,7 @@ from oloproof.cli.interventions import named_reranker
 from oloproof.cli.output import emit, emit_record
 from oloproof.cli.progress import Progress
 from oloproof.cli.stored import existing_store
-from oloproof.diagnosis.what_if import WhatIf, settings_grid, try_settings
+from oloproof.diagnosis.what_if import WhatIf, affordable_criteria, settings_grid, try_settings
 from oloproof.errors import ConfigurationError
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
@@ -36,7 +36,7 @@ def command(given: argparse.Namespace) -> int:
             criterion = _criterion(given.criterion, project.config.diagnosis.criterion, run)
             _check(run)
             progress.say(f"importing {project.config.system.rag.object}")
-            found = _try(given, run, host, store, progress)
+            found = _try(given, run, criterion, host, store, progress)
             known = store.unstable.of_run(run.id)
     finally:
         progress.clear()
@@ -48,7 +48,9 @@ def command(given: argparse.Namespace) -> int:
     return 0
 
 
-def _try(given: argparse.Namespace, run: Run, host: AppHost, store: Store, progress: Progress) -> WhatIf:
+def _try(
+    given: argparse.Namespace, run: Run, criterion: str, host: AppHost, store: Store, progress: Progress
+) -> WhatIf:
     if given.token_budget and not host.counts_tokens:
         raise ConfigurationError(
             f"--token-budget: {host.checkout.target} has no method count_tokens(self, passage) -> int, and tokens are "
@@ -57,9 +59,10 @@ def _try(given: argparse.Namespace, run: Run, host: AppHost, store: Store, progr
     rerankers = [named_reranker(name, host, store) for name in given.reranker or ()]
     settings = settings_grid(run, given.top_k or (), given.token_budget or (), rerankers)
     total = len(settings) * run.attempted
-    replays = replaying(run, host, store, lambda done: progress(done, total))
+    criteria = affordable_criteria(run, criterion)
+    replays = replaying(run, host, store, lambda done: progress(done, total), criteria)
     with guarded(host, store):
-        return try_settings(replays, settings)
+        return try_settings(run, replays, settings)
 
 
 def _check(run: Run) -> None:
@@ -73,12 +76,15 @@ def _check(run: Run) -> None:
 
 def _criterion(wanted: str | None, configured: str | None, run: Run) -> str:
     """The criterion of the table: the one that is asked for, else the one that is configured, if the run has it, else
-    the first pass/fail one that judges answers, or the first of all."""
+    the first pass/fail one that judges answers, best without a model, or the first of all."""
     if wanted is not None and run.evaluator_index(wanted) is None:
         names = ", ".join(e.criterion for e in run.evaluators)
         raise ConfigurationError(f"{run.id} has no criterion {wanted}; it has {names}")
     for name in (wanted, configured):
         if name is not None and run.evaluator_index(name) is not None:
             return name
-    ranked = sorted(run.evaluators, key=lambda e: (e.kind != "pass_fail", e.reads != "answer"))
+    free = affordable_criteria(run)
+    ranked = sorted(
+        run.evaluators, key=lambda e: (e.kind != "pass_fail", e.reads != "answer", e.criterion not in free)
+    )
     return ranked[0].criterion

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from oloproof.diagnosis.recorded import evaluator_from
 from oloproof.diagnosis.replays import ReplayedRun, Replaying, Setting, check_depth
 from oloproof.identity.system import Reranker
 from oloproof.run_records import Run
@@ -15,13 +16,15 @@ from oloproof.run_records import Run
 class WhatIf:
     """A run's cases under each of some settings. `left_out` names the cases that errored in the run, so that there is
     no answer to hold another against: they are missing on both sides. Of `unrecorded` others the retrieval is no
-    longer in the store: they are missing under every setting."""
+    longer in the store: they are missing under every setting. `not_judged` names the criteria that a model would have
+    been asked about."""
 
     run: str
     cases: int
     left_out: tuple[str, ...]
     unrecorded: int
     settings: tuple[ReplayedRun, ...]
+    not_judged: tuple[str, ...] = ()
 
 
 def settings_grid(
@@ -38,11 +41,33 @@ def settings_grid(
     return tuple(dict.fromkeys(Setting(*values) for values in tried))
 
 
-def try_settings(replaying: Replaying, settings: Sequence[Setting], confidence: float = 0.95) -> WhatIf:
-    """Replay all cases of the run under each setting. Raises RerankerError."""
-    run = replaying.run
-    rows = list(replaying.runs.rows(run.id))
+def affordable_criteria(run: Run, wanted: str | None = None) -> tuple[str, ...]:
+    """The criteria that are judged without asking a model, which costs, and the one that is wanted."""
+    return tuple(
+        each.criterion
+        for each in run.evaluators
+        if each.criterion == wanted or not evaluator_from(each.definition).asks_model
+    )
+
+
+def try_settings(
+    run: Run, replaying: Replaying, settings: Sequence[Setting], confidence: float = 0.95
+) -> WhatIf:
+    """Replay all cases of the run under each setting, judged by the criteria of `replaying`. Raises RerankerError."""
+    judged = {each.criterion for each in replaying.run.evaluators}
+    places = [place for place, each in enumerate(run.evaluators) if each.criterion in judged]
+    rows = [
+        row._replace(judgments=tuple([row.judgments[place] for place in places]))
+        for row in replaying.runs.rows(run.id)
+    ]
     left_out = tuple(row.case_id for row in rows if row.execution is None)
     tried = replaying.whole_runs(settings, rows, confidence)
     replayed = min((each.replayed for each in tried), default=0)
-    return WhatIf(run.id, run.cases, left_out, len(rows) - len(left_out) - replayed, tried)
+    return WhatIf(
+        run=run.id,
+        cases=run.cases,
+        left_out=left_out,
+        unrecorded=len(rows) - len(left_out) - replayed,
+        settings=tried,
+        not_judged=tuple(each.criterion for each in run.evaluators if each.criterion not in judged),
+    )

@@ -38,6 +38,8 @@ def what_if_text(
         lines.append(
             f"Errored in the run, so {verb} missing on both sides: {_count(count, 'case')}, {named(found.left_out)}"
         )
+    if found.not_judged:
+        lines.append(f"Not judged, since a model would be asked: {named(found.not_judged)} (see --criterion)")
     if found.unrecorded:
         lines.append(
             f"Not replayed, so missing: {_count(found.unrecorded, 'case')} whose retrieval is no longer stored"

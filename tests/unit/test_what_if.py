@@ -10,7 +10,7 @@ from oloproof.comparison import Flips, PairedMetric
 from oloproof.diagnosis.child_runs import ChildCase
 from oloproof.diagnosis.controls import Controlled
 from oloproof.diagnosis.replays import ReplayedRun, Setting
-from oloproof.diagnosis.what_if import WhatIf, settings_grid
+from oloproof.diagnosis.what_if import WhatIf, affordable_criteria, settings_grid
 from oloproof.errors import ConfigurationError
 from oloproof.identity.fingerprint import Fingerprints
 from oloproof.identity.system import Reranker, System
@@ -158,6 +158,20 @@ def test_nothing_is_called_a_hypothesis_when_nothing_moved() -> None:
 
 def test_cases_without_a_stored_retrieval_are_counted() -> None:
     assert "Not replayed, so missing: 2 cases whose retrieval is no longer stored" in text(unrecorded=2)
+
+
+def test_no_model_is_asked_unless_its_criterion_is_wanted() -> None:
+    model = {"provider": "openai_compatible", "model": "m", "base_url": "http://127.0.0.1:8000/v1"}
+    records = (
+        EvaluatorRecord("grounded", "pass_fail", "answer", {"type": "groundedness_judge", **model}),
+        EvaluatorRecord("cited", "pass_fail", "answer", {"type": "citation_validity"}),
+        EvaluatorRecord("supported", "score", "answer", {"type": "citation_support_judge", **model}),
+    )
+    run = replace(RUN, evaluators=records)
+    assert affordable_criteria(run) == ("cited",)
+    assert affordable_criteria(run, "grounded") == ("grounded", "cited")
+    told = "Not judged, since a model would be asked: grounded, supported (see --criterion)"
+    assert told in text(not_judged=("grounded", "supported"))
 
 
 def test_unstable_cases_are_marked_where_they_moved() -> None:
