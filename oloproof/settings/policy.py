@@ -159,6 +159,9 @@ def _scope_problem(rule: AnyRule, names: SuiteNames) -> Iterator[tuple[KeyPath, 
 # --------------------------------------------------------------------------------------- within one file
 
 
+_NOBODY_ASKED = "needs MANUAL_REVIEW in block_on; without it nobody would be asked"
+
+
 def _contradictions(config: PolicyConfig, lines: SourceLines) -> Iterator[tuple[KeyPath, str]]:
     """Problems between settings that are well-formed each for itself."""
     first: dict[str, int] = {}
@@ -168,8 +171,9 @@ def _contradictions(config: PolicyConfig, lines: SourceLines) -> Iterator[tuple[
             line = lines.line("rules", earlier, "id")
             yield ("rules", index, "id"), f"{rule.id} is the id of the rule on line {line} already"
         if rule.requires_manual_review and "MANUAL_REVIEW" not in config.block_on:
-            sentence = "needs MANUAL_REVIEW in block_on; without it nobody would be asked"
-            yield ("rules", index, "requires_manual_review"), sentence
+            yield ("rules", index, "requires_manual_review"), _NOBODY_ASKED
+    if config.on_suite_change == "review" and "MANUAL_REVIEW" not in config.block_on:
+        yield ("on_suite_change",), _NOBODY_ASKED
     yield from _family_problems(config, lines)
     for index, state in enumerate(config.warn_on):
         if state in config.block_on:

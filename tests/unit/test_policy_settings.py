@@ -228,6 +228,15 @@ def test_a_rule_that_needs_a_person_needs_a_gate_that_asks_one(load: Load) -> No
         ]
 
 
+def test_a_review_of_suite_changes_needs_one_too(load: Load) -> None:
+    text = rule("kind: min, min: 1") + "on_suite_change: review\n"
+    assert load(text).config.on_suite_change == "review"
+    (problem,) = problems_of(load, f"{text}block_on: [FAIL]\n")
+    assert problem.endswith(
+        "on_suite_change: needs MANUAL_REVIEW in block_on; without it nobody would be asked"
+    )
+
+
 FAMILY = """\
 version: 1
 families: [topics, answers]
