@@ -176,9 +176,9 @@ class NewFailures:
     def _experiment(self, found: _Criterion, session: str) -> None:
         """Try what the diagnosis suggests, on the new failures that hold and on what passes."""
         head, diagnosis = self._head, found.diagnosis
-        if diagnosis is None or found.record.reads != "answer" or not self._budget.left:
-            return
         failures = [name for name in found.chosen if not self._is_unstable(found, name)]
+        if diagnosis is None or not failures or found.record.reads != "answer":
+            return
         names = self._experiments.rerankers
         rerankers = [head.host.reranker(name, self._store.outlines) for name in names]
         criterion = found.flips.criterion

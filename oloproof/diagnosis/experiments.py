@@ -97,12 +97,14 @@ def _try(
     recovered: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
     without_result, error = 0, None
-    chosen = _affordable(replaying, setting, failures, rows, most)
+    chosen = _affordable(replaying, setting, failures, rows, most) if most else []
     try:
         replayed = replaying.whole_run(setting, chosen)
     except RerankerError as problem:
         chosen, error = [], str(problem)
     else:
+        if not most:
+            error = "no call of generate is left of the budget"
         (flips,) = replayed.flips
         recovered, broken = flips.fixed, flips.new_failures
         without_result = len(replayed.errored)

@@ -128,16 +128,26 @@ def test_beyond_the_budget_the_failures_and_a_sample_of_the_rest_are_tried(repos
     assert f"breaks {len(found['broken'])} of {found['passing']} tried, of 7," in repository.text
 
 
+def test_what_the_budget_does_not_reach_is_named_as_not_tried(repository: Repository) -> None:
+    """Gold runs and repeats leave two calls for four settings."""
+    rerankers = {"rerankers": ["app:by_name", "app:raises"]}
+    report = repository.preview(WORSE, diagnosis={"max_generate_calls": 12}, experiments=rerankers)
+    assert tried(report)["top-k 3"]["error"] == "no call of generate is left of the budget"
+    assert "`top-k 3` could not be tried: no call of generate is left of the budget" in repository.text
+    assert report["failures"][0]["calls"] <= 12
+
+
 def test_a_reranker_that_raises_is_named_with_its_case_and_the_rest_is_reported(
     repository: Repository,
 ) -> None:
     report = repository.preview(
-        WORSE, experiments={"rerankers": ["app:raises", "app:missing", "app:by_name"]}
+        WORSE, experiments={"rerankers": ["app:raises", "app:missing", "nowhere:best", "app:by_name"]}
     )
     found = tried(report)
     assert "the reranker app:raises failed on the case" in found["reranker app:raises"]["error"]
     assert "no |order|" in found["reranker app:raises"]["error"]
     assert "app:missing" in found["reranker app:missing"]["error"]
+    assert "nowhere" in found["reranker nowhere:best"]["error"]
     assert found["reranker app:raises"]["failures"] == 0
     assert "`reranker app:raises` could not be tried: the reranker app:raises failed" in repository.text
     assert len(found["reranker app:by_name"]["recovered"]) == 4
