@@ -56,16 +56,17 @@ class Runner:
         event: Mapping[str, Any],
         *,
         depth: int | None = None,
+        mirror: str | None = None,
         files: Mapping[str, str] | None = None,
         env: Mapping[str, str] | None = None,
     ) -> ActRun:
-        """Run the repository's workflow on an event. `depth` makes the clone shallow, `files` are put into it as an
-        earlier step would."""
+        """Run the repository's workflow on an event. `depth` makes the clone shallow, `mirror` is what stands in
+        GitHub's place when it fetches, `files` are put into it as an earlier step would."""
         place = self.scratch / f"run-{len(list(self.scratch.glob('run-*')))}"
         workspace, home = place / "workspace", place / "home"
         home.mkdir(parents=True)
         full_name = event["repository"]["full_name"]
-        self._clone(repository, workspace, full_name, depth, files or {})
+        self._clone(repository, workspace, full_name, depth, mirror, files or {})
         for name, body in (("event.json", json.dumps(event)), ("none", "")):
             (place / name).write_text(body)
         command = [*self._command(event_name, place, full_name), *_pairs("--env", env or {})]
@@ -86,13 +87,22 @@ class Runner:
             )
         return _read(done.returncode == 0, workspace, done.stdout)
 
+    @staticmethod
     def _clone(
-        self, repository: Path, workspace: Path, full_name: str, depth: int | None, files: Mapping[str, str]
+        repository: Path,
+        workspace: Path,
+        full_name: str,
+        depth: int | None,
+        mirror: str | None,
+        files: Mapping[str, str],
     ) -> None:
         shallow = [] if depth is None else ["--depth", str(depth)]
         subprocess.run(["git", "clone", "-q", *shallow, f"file://{repository}", workspace], check=True)
         origin = f"https://github.com/{full_name}.git"
         subprocess.run(["git", "-C", workspace, "remote", "set-url", "origin", origin], check=True)
+        if mirror is not None:
+            redirect = ("config", f"url.{mirror}.insteadOf", "https://github.com/")
+            subprocess.run(["git", "-C", workspace, *redirect], check=True)
         for name, body in files.items():
             (workspace / name).parent.mkdir(parents=True, exist_ok=True)
             (workspace / name).write_text(body, encoding="utf-8")

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import socket
 import subprocess
+import time
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,3 +127,31 @@ class Consumer:
             "repository": {"full_name": repository},
             "pull_request": pull,
         }
+
+
+@contextmanager
+def served(consumer: Consumer, full_name: str, scratch: Path) -> Iterator[str]:
+    """The repository under this name, as a server gives it out; what an address on that server begins with."""
+    place = scratch / "served" / f"{full_name}.git"
+    place.parent.mkdir(parents=True)
+    subprocess.run(["git", "clone", "-q", "--bare", consumer.folder, place], check=True)
+    subprocess.run(["git", "-C", place, "config", "uploadpack.allowAnySHA1InWant", "true"], check=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = ["git", "daemon", "--export-all", "--listen=127.0.0.1", f"--port={port}", "--reuseaddr"]
+    daemon = subprocess.Popen([*command, f"--base-path={scratch / 'served'}"], start_new_session=True)
+    try:
+        _wait_for(port)
+        yield f"git://127.0.0.1:{port}/"
+    finally:
+        os.killpg(daemon.pid, signal.SIGTERM)
+        daemon.wait()
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(100):
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.1)
+    raise TimeoutError(port)

@@ -6,7 +6,7 @@ import json
 
 from acting import Runner
 from api_server import ApiServer
-from consumer import Consumer
+from consumer import Consumer, served
 
 FORBIDDEN = "Resource not accessible by integration"
 
@@ -140,6 +140,19 @@ def test_a_shallow_clone_whose_base_cannot_be_fetched_is_explained(
     assert [status["state"] for status in server.statuses] == ["error"]
     (comment,) = server.comments(repository, number)
     assert "fetch-depth: 0" in comment["body"]
+
+
+def test_a_shallow_clone_fetches_the_base_that_it_lacks(
+    server: ApiServer, runner: Runner, consumer: Consumer
+) -> None:
+    broken = consumer.break_app()
+    repository, number = server.make_pull_request(broken)
+    event = consumer.pull_request(repository, number)
+    with served(consumer, repository, runner.scratch) as mirror:
+        done = runner.run(consumer.folder, "pull_request", event, depth=1, mirror=mirror)
+    assert done.exit_code == 1, done.log
+    assert done.outputs["gate"] == "BLOCK"
+    assert int(done.outputs["new-failures"]) > 0
 
 
 #: Added to the app: what its code can reach in the container, noted once.
