@@ -106,7 +106,7 @@ def _evaluators(changes: SuiteChanges, report: Report, room: Room) -> str:
         return ""
     lines = [f"- {named(c.criterion)} {_became(c, report)}" for c in changes.evaluators[: room.evaluators]]
     if not lines:
-        return f"{counted(len(changes.evaluators), 'evaluator')} differ; `report.json` names them all"
+        return f"Evaluators that differ: {len(changes.evaluators)}; `report.json` names them all"
     if len(changes.evaluators) > len(lines):
         lines.append(f"- and {counted(len(changes.evaluators) - len(lines), 'more evaluator')}")
     judged = (
