@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -249,7 +250,7 @@ def test_calls_that_may_be_repeated_are_counted_with_their_repeats(repository: R
 
 
 def test_a_killed_preview_goes_on_without_repeating_a_finished_call(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     changes = (MISSES, MUTED, SMALL_BUDGET)
     undisturbed = repository.preview(*changes)
@@ -257,7 +258,10 @@ def test_a_killed_preview_goes_on_without_repeating_a_finished_call(
     repository.clear(*changes)
     monkeypatch.setenv("PAUSE", "0.04")
     with subprocess.Popen(
-        [sys.executable, "-m", "oloproof_ci", "preview"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "oloproof_ci", "preview"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},  # where its worktree of the base is left behind
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     ) as running:
         while repository.noted.total() < calls - 2:
             assert running.poll() is None
