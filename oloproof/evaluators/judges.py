@@ -47,7 +47,8 @@ class JudgeEvaluator(Evaluator):
     and a tie is no verdict.
 
     `questions` says what there is to ask about an answer, or the judgment that needs no asking; `judgment` turns the
-    verdicts into one. Neither touches the network.
+    verdicts into one. Neither touches the network. With `corrected` a run also tells the pass rate that people would
+    have found, as far as their labels on its answers show it.
     """
 
     asks_model: ClassVar[bool] = True
@@ -66,6 +67,7 @@ class JudgeEvaluator(Evaluator):
     repeats: Annotated[int, Field(ge=1, le=25)] = 1
     rubric_text: Text | None = None
     rubric_file: Text | None = None
+    corrected: bool = False
     field: FieldName = "answer"
     _file_text: str = PrivateAttr(default="")
 
@@ -86,9 +88,14 @@ class JudgeEvaluator(Evaluator):
         return known
 
     @property
+    def own_rubric(self) -> str:
+        """The user's rubric; "" where ours is in force."""
+        return self.rubric_text or self._file_text
+
+    @property
     def rubric(self) -> str:
         """The rubric in force."""
-        return self.rubric_text or self._file_text or self.default_rubric
+        return self.own_rubric or self.default_rubric
 
     @property
     def key_variable(self) -> str | None:
@@ -101,9 +108,9 @@ class JudgeEvaluator(Evaluator):
         return Model(self.provider, self.model, base, self.temperature, self.max_tokens)
 
     def definition(self) -> dict[str, Any]:
-        """Without what changes no verdict: where the key stands, and how long an answer may take."""
+        """Without what changes no verdict: where the key stands, how long an answer may take, what is reported."""
         settings = super().definition()
-        for name in ("api_key_env", "timeout_seconds", "rubric_file", "rubric_text"):
+        for name in ("api_key_env", "timeout_seconds", "rubric_file", "rubric_text", "corrected"):
             del settings[name]
         return {**settings, "rubric": self.rubric}
 
@@ -117,11 +124,21 @@ class JudgeEvaluator(Evaluator):
         """What to ask; `context` holds doc_id, chunk_id, score and text of each passage."""
         raise NotImplementedError
 
+    def question(
+        self, input: Any, answer: str, passages: Sequence[Evidence], expected: Any = None
+    ) -> Question:
+        """One question about an answer and the passages that it is held against."""
+        raise NotImplementedError
+
+    def shown_expected(self, case: Case) -> dict[str, Any] | None:
+        """What of the expected value the judge is shown."""
+        return None
+
     def judgment(self, verdicts: Sequence[str]) -> Judgment:
         """The judgment from a verdict for each question."""
         raise NotImplementedError
 
-    def _answer(self, execution: Execution) -> str | None:
+    def answer_of(self, execution: Execution) -> str | None:
         """The answer's text; None when there is no such field."""
         found = find_field(execution.output, self.field)
         if found is ABSENT or found is None:
@@ -149,7 +166,7 @@ class GroundednessJudge(JudgeEvaluator):
     def questions(
         self, case: Case, execution: Execution, context: Sequence[Sequence[Any]]
     ) -> list[Question] | Judgment:
-        answer = self._answer(execution)
+        answer = self.answer_of(execution)
         if answer is None:
             return missing("field_missing")
         if not answer.strip() or (self.no_answer and self.no_answer.casefold() in answer.casefold()):
@@ -157,7 +174,12 @@ class GroundednessJudge(JudgeEvaluator):
         passages = evidence(context)
         if not passages:
             return FAILED
-        return [Question(groundedness_prompt(self.rubric, case.input, answer, passages), passages)]
+        return [self.question(case.input, answer, passages)]
+
+    def question(
+        self, input: Any, answer: str, passages: Sequence[Evidence], expected: Any = None
+    ) -> Question:
+        return Question(groundedness_prompt(self.rubric, input, answer, passages), passages)
 
     def judgment(self, verdicts: Sequence[str]) -> Judgment:
         (verdict,) = verdicts
@@ -184,7 +206,7 @@ class CitationSupportJudge(JudgeEvaluator):
     def questions(
         self, case: Case, execution: Execution, context: Sequence[Sequence[Any]]
     ) -> list[Question] | Judgment:
-        answer, cited = self._answer(execution), find_field(execution.output, self.citations)
+        answer, cited = self.answer_of(execution), find_field(execution.output, self.citations)
         if answer is None:
             return missing("field_missing")
         if cited is ABSENT or cited is None or cited == []:
@@ -199,8 +221,13 @@ class CitationSupportJudge(JudgeEvaluator):
             named = [each for each in passages if name in (each.name, context[each.number - 1][0])]
             if not named:
                 return FAILED
-            found.append(Question(citation_prompt(self.rubric, case.input, answer, named), named))
+            found.append(self.question(case.input, answer, named))
         return found
+
+    def question(
+        self, input: Any, answer: str, passages: Sequence[Evidence], expected: Any = None
+    ) -> Question:
+        return Question(citation_prompt(self.rubric, input, answer, passages), passages)
 
     def judgment(self, verdicts: Sequence[str]) -> Judgment:
         return PASSED if all(verdict == "supported" for verdict in verdicts) else FAILED
@@ -219,11 +246,18 @@ class RubricJudge(JudgeEvaluator):
     def questions(
         self, case: Case, execution: Execution, context: Sequence[Sequence[Any]]
     ) -> list[Question] | Judgment:
-        answer = self._answer(execution)
+        answer = self.answer_of(execution)
         if answer is None:
             return missing("field_missing")
-        expected = dict(case.expected) if self.show_expected else None
-        return [Question(rubric_prompt(self.rubric, case.input, answer, expected), ())]
+        return [self.question(case.input, answer, (), self.shown_expected(case))]
+
+    def question(
+        self, input: Any, answer: str, passages: Sequence[Evidence], expected: Any = None
+    ) -> Question:
+        return Question(rubric_prompt(self.rubric, input, answer, expected), ())
+
+    def shown_expected(self, case: Case) -> dict[str, Any] | None:
+        return dict(case.expected) if self.show_expected else None
 
     def judgment(self, verdicts: Sequence[str]) -> Judgment:
         (verdict,) = verdicts

@@ -41,16 +41,19 @@ PASSING = frozenset(
 class Questioned(Protocol):
     """One prompt of a judge with the passages that its answer may quote."""
 
-    prompt: Prompt
-    passages: Sequence[Evidence]
+    @property
+    def prompt(self) -> Prompt: ...
+    @property
+    def passages(self) -> Sequence[Evidence]: ...
 
 
 class Judge(Protocol):
     """What this needs of a judge's settings."""
 
-    repeats: int
-    timeout_seconds: float
-
+    @property
+    def repeats(self) -> int: ...
+    @property
+    def timeout_seconds(self) -> float: ...
     @property
     def key_variable(self) -> str | None: ...
 
@@ -96,7 +99,7 @@ class Asking:
         votes: Counter[str] = Counter()
         unusable: Judgment | None = None
         for sample in range(judge.repeats):
-            found = yield from self._sample(judge, question, sample)
+            found = yield from self.sample(judge, question, sample)
             if isinstance(found, Judgment):
                 unusable = found
                 if found.reason in PASSING:
@@ -112,9 +115,10 @@ class Asking:
             return missing("judge_undecided", said)
         return first
 
-    def _sample(
+    def sample(
         self, judge: Judge, question: Questioned, sample: int
     ) -> Generator[dict[str, Any], Any, Judgment | Verdict]:
+        """One sample of a question: a verdict, or why there is none."""
         model = judge.asked_model()
         why = ""
         for attempt in range(TRIES):
