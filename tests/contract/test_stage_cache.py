@@ -17,7 +17,6 @@ import pytest
 from act_cache import ActCache
 from blobs import node_program
 from cache_service import CacheServer
-from conftest import HERE
 
 from oloproof.records import FAILED, Candidate, Execution, Judgment, State
 from oloproof.store.results import Key, StoredGeneration, StoredRetrieval
@@ -27,6 +26,7 @@ from oloproof_ci.actions_cache.access import access
 from oloproof_ci.actions_cache.stages import MANIFEST, PATH, RESULTS, VERSION, StageCache
 from oloproof_ci.actions_cache.transfers import Budget, Transfers
 
+HERE = Path(__file__).parent
 SUITE, INDEX = "support", "kb-2026-09-16"
 
 
