@@ -103,18 +103,24 @@ class Delivery:
             write(folder, ".gitignore", "*\n")
 
     def _set_status(self, outcome: JobOutcome, verdict: Verdict, from_fork: bool) -> str | None:
-        """Set the commit's status; gives whose token this is, when that is known afterwards."""
+        """Set the commit's status, unless a later run of the same commit has; gives whose token this is, when that is
+        known afterwards."""
+        name = status_context(self._inputs.status, outcome.leg)
+        if self._is_superseded(outcome.head_sha, name):
+            self._runner.say("A newer run has set the status already.")
+            return None
+        description = status_description(outcome, verdict)
         try:
-            return self._github.set_status(
-                outcome.head_sha,
-                verdict.status,
-                status_context(self._inputs.status, outcome.leg),
-                status_description(outcome, verdict),
-                self._job.url,
-            )
+            return self._github.set_status(outcome.head_sha, verdict.status, name, description, self._job.url)
         except ApiError as error:
             self._runner.warn(explained(error, "status", from_fork=from_fork))
             return None
+
+    def _is_superseded(self, sha: str, name: str) -> bool:
+        try:
+            return self._job.is_older_than(self._github.status_url(sha, name))
+        except ApiError:
+            return False  # what is wrong shows when the status is set
 
     def comment(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 from oloproof.errors import ConfigurationError
 
 Payload = Mapping[str, Any]
+
+_RUN_PAGE = re.compile(r"/actions/runs/(\d{1,18})/attempts/(\d{1,9})$")
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,11 @@ class Job:
     def url(self) -> str:
         """The page of this attempt."""
         return self.run_url(self.run_id, self.run_attempt)
+
+    def is_older_than(self, url: str) -> bool:
+        """Whether a page is that of a later run or attempt of this repository."""
+        found = _RUN_PAGE.search(url)
+        return found is not None and (int(found[1]), int(found[2])) > (self.run_id, self.run_attempt)
 
     def run_url(self, run_id: int, attempt: int) -> str:
         """The page of an attempt of a workflow run."""

@@ -76,6 +76,12 @@ class GitHub:
                 time.sleep(pause)
         raise AssertionError("the last try returns or raises")
 
+    def status_url(self, sha: str, context: str) -> str:
+        """Where the newest status of that name on a commit leads; empty when there is none."""
+        with _telling():
+            found = self._repository.get_commit(sha).get_combined_status().statuses
+            return next((each.target_url or "" for each in found if each.context == context), "")
+
     def _set_status(self, sha: str, state: str, context: str, description: str, url: str) -> str:
         with _telling():
             commit = self._repository.get_commit(sha)

@@ -32,6 +32,7 @@ LOGINS = {JOB_TOKEN: JOB_LOGIN, PERSON_TOKEN: OWNER, OTHER_TOKEN: "mallory"}
 #: The prefix of the API on GitHub Enterprise Server.
 ENTERPRISE = "/api/v3"
 _STATUS = re.compile(r"/repos/([^/]+/[^/]+)/statuses/([0-9a-f]+)")
+_COMBINED = re.compile(r"/repos/([^/]+/[^/]+)/commits/([0-9a-f]+)/status")
 _PULL = re.compile(r"/repos/([^/]+/[^/]+)/pulls(?:/(\d+))?")
 
 
@@ -231,6 +232,8 @@ class ApiServer:
         path = urlsplit(target).path
         if method == "POST" and (found := _STATUS.fullmatch(path)):
             return self._set_status(found[1], found[2], headers, json.loads(body))
+        if method == "GET" and (found := _COMBINED.fullmatch(path)):
+            return self._combined_status(found[1], found[2], headers)
         answer = self._forward(method, target, headers, body)
         if method == "GET" and answer.status == 200 and (found := _PULL.fullmatch(path)):
             return self._with_heads(found[1], answer)
@@ -269,6 +272,41 @@ class ApiServer:
             "creator": creator,
         }
         return Answer(201, {"Content-Type": "application/json"}, json.dumps(made).encode())
+
+    def _combined_status(self, repository: str, sha: str, headers: Mapping[str, str]) -> Answer:
+        """The newest status of each name."""
+        with self._lock:
+            newest = {
+                status["context"]: (number, status)
+                for number, status in enumerate(self.statuses, 1)
+                if (status["repository"], status["sha"]) == (repository, sha)
+            }
+        url = f"{self.url}/repos/{repository}/commits/{sha}"
+        listed = [
+            {
+                "url": f"{self.url}/repos/{repository}/statuses/{sha}",
+                "avatar_url": None,
+                "id": number,
+                "node_id": f"SC_{number}",
+                "state": status["state"],
+                "description": status.get("description"),
+                "target_url": status.get("target_url"),
+                "context": context,
+                "created_at": "2026-11-29T10:00:00Z",
+                "updated_at": "2026-11-29T10:00:00Z",
+            }
+            for context, (number, status) in newest.items()
+        ]
+        found = {
+            "state": "pending",
+            "statuses": listed,
+            "sha": sha,
+            "total_count": len(listed),
+            "repository": json.loads(self._forward("GET", f"/repos/{repository}", headers, b"").body),
+            "commit_url": url,
+            "url": f"{url}/status",
+        }
+        return Answer(200, {"Content-Type": "application/json"}, json.dumps(found).encode())
 
     def _with_heads(self, repository: str, answer: Answer) -> Answer:
         found = json.loads(answer.body)

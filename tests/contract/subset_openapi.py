@@ -18,6 +18,7 @@ TARGET = Path(__file__).with_name("openapi.json")
 OPERATIONS = {
     "/user": ("get",),
     "/repos/{owner}/{repo}/statuses/{sha}": ("post",),
+    "/repos/{owner}/{repo}/commits/{ref}/status": ("get",),
     "/repos/{owner}/{repo}/pulls": ("get",),
     "/repos/{owner}/{repo}/pulls/{pull_number}": ("get",),
     "/repos/{owner}/{repo}/issues/{issue_number}/comments": ("get", "post"),

@@ -52,7 +52,7 @@ def test_a_regression_is_blocked_and_its_repair_updates_the_same_comment(workflo
     assert status["description"] == "BLOCK: no-new-failures · 4 new failures"
     assert status["target_url"] == f"https://ghe.example/{workflow.repository}/actions/runs/101/attempts/1"
     calls = [call.rsplit("/", 1)[-1] if "statuses" in call else call for call in server.calls()]
-    assert calls[0] == head, "the status comes first"
+    assert calls[1] == head, "the status comes first"
     (comment,) = workflow.comments()
     assert "## ⛔ Oloproof · support-rag · BLOCK" in comment
     assert f"`{head[:7]}` (feature) against" in comment
@@ -96,6 +96,17 @@ def test_the_base_branchs_policies_decide_unless_the_workflow_says_otherwise(wor
     assert workflow.pull_request(policy_from="head").code == 0
     (comment,) = workflow.comments()
     assert "The rules that decide are those of this pull request." in comment
+
+
+def test_a_run_that_was_overtaken_changes_neither_status_nor_comment(workflow: Workflow) -> None:
+    head = workflow.push()
+    workflow.pull_request()
+    before = workflow.comments()
+    workflow.run_id = 50  # begun before the other, on the same head, and slower
+    done = workflow.run("pull_request", workflow.payload(head, workflow.git("rev-parse", "main")))
+    assert "A newer run has set the status already." in done.log
+    assert "The comment has this run's or a newer one's result already." in done.log
+    assert (len(workflow.server.statuses), workflow.comments()) == (1, before)
 
 
 def test_the_base_is_what_was_merged_not_where_its_branch_is_now(workflow: Workflow) -> None:

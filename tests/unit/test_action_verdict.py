@@ -12,6 +12,7 @@ from test_markdown import PARSERS, Page
 
 from oloproof.decisions.records import Gate, GateState
 from oloproof.jsonform import from_json, to_json
+from oloproof_ci.action.job import Job
 from oloproof_ci.action.rendering import (
     drafts,
     leg_name,
@@ -90,6 +91,25 @@ def test_a_status_says_in_140_characters_why() -> None:
     described = status_description(long, decide(long.suites, "block"))
     assert len(described) == 140
     assert "\u202e" not in described
+
+
+@pytest.mark.parametrize(
+    ("run", "older"),
+    [
+        ("8/attempts/1", True),
+        ("7/attempts/3", True),
+        ("7/attempts/2", False),
+        ("6/attempts/9", False),
+        ("9/attempts/1/x", False),
+        ("", False),
+        ("9" * 5000 + "/attempts/1", False),
+    ],
+)
+def test_a_run_is_older_than_those_that_began_after_it(run: str, older: bool) -> None:
+    names = ("REPOSITORY", "EVENT_NAME", "SHA", "API_URL", "SERVER_URL", "WORKSPACE")
+    environment = {f"GITHUB_{name}": "x" for name in names}
+    this = Job.read({**environment, "GITHUB_RUN_ID": "7", "GITHUB_RUN_ATTEMPT": "2"})
+    assert this.is_older_than(f"https://ghe.example/octo/app/actions/runs/{run}") is older
 
 
 @pytest.mark.parametrize(
