@@ -116,7 +116,7 @@ class Judging:
     @property
     def costs(self) -> JudgeCosts | None:
         """What models were asked so far; None when no evaluator asks any."""
-        return None if self._asking is None else self._asking.costs
+        return None if self._asking is None else self._asking.ledger.costs
 
     @property
     def programs(self) -> set[str]:
@@ -139,6 +139,8 @@ class Judging:
         judgments: list[Judgment] = []
         for (identity, judgment), evaluator in zip(stored, self._evaluators, strict=True):
             self.hits += judgment is not None
+            if judgment is not None and evaluator.asks_model:
+                self._spared(evaluator, case, execution)
             if judgment is None:
                 self.misses += 1
                 judgment = yield from self._fresh(evaluator, case, execution, identity)
@@ -188,8 +190,7 @@ class Judging:
         if not (evaluator.asks_worker or evaluator.asks_model):
             judgment: Judgment = evaluator.judge(case, execution)
             return judgment
-        texts = self._results.texts(c.text_id for c in execution.context)
-        context = [[c.doc_id, c.chunk_id, c.score, texts[c.text_id]] for c in execution.context]
+        context = self._context(execution)
         if evaluator.asks_model:
             assert self._asking is not None
             return (yield from self._asking.judge(evaluator, evaluator.questions(case, execution, context)))
@@ -198,6 +199,15 @@ class Judging:
         answered: Judgment = evaluator.judge_reply(reply.value, reply.kind, reply.message)
         self._files.remember(identity, reply.reads)
         return answered
+
+    def _context(self, execution: Execution) -> list[list[Any]]:
+        texts = self._results.texts(c.text_id for c in execution.context)
+        return [[c.doc_id, c.chunk_id, c.score, texts[c.text_id]] for c in execution.context]
+
+    def _spared(self, evaluator: Any, case: Case, execution: Execution) -> None:
+        """Count what a judgment that is stored would have cost again."""
+        assert self._asking is not None
+        self._asking.spared(evaluator, evaluator.questions(case, execution, self._context(execution)))
 
 
 @dataclass

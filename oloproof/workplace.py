@@ -20,7 +20,8 @@ from oloproof.identity.system import System
 from oloproof.ids import ulid
 from oloproof.installation import check_installation
 from oloproof.judges.asking import Asking
-from oloproof.judges.calling import Limits, Price, Provider
+from oloproof.judges.calling import Limits, Provider
+from oloproof.judges.costs import Ledger, Price
 from oloproof.run_records import Run
 from oloproof.settings.cases import CaseFileFacts, iter_cases, scan_cases
 from oloproof.settings.policy import Policy, load_policy
@@ -82,10 +83,12 @@ def hosted(
     interpreter: str = sys.executable,
     account: Account | None = None,
     provider: Provider | None = None,
+    keys: Mapping[str, str] | None = None,
 ) -> Iterator[AppHost]:
     """The project's app, being imported in the background; its workers end with the block. See `AppHost` for the
     environments, which default to this process's own, and for the account. `provider` is asked what judges want to
-    know, when they share it with others."""
+    know, when they share it with others; else one is made, which finds its keys in `keys`, by default in the
+    `environment`."""
     check_installation()
     environment = os.environ if environment is None else environment
     host = AppHost(
@@ -94,7 +97,7 @@ def hosted(
         interpreter=interpreter,
         named=named,
         account=account,
-        provider=provider or model_provider(project, environment),
+        provider=provider or model_provider(project, environment if keys is None else keys),
     )
     try:
         # The figures will need it, and loading it takes about as long as a worker does to start.
@@ -104,14 +107,14 @@ def hosted(
         host.close()
 
 
-def model_provider(project: Project, environment: Mapping[str, str]) -> Provider | None:
-    """What a project's judges ask; None when it has none. Keys come from `environment` alone, the one that the
-    project's code is given: a configuration names both the variable and where its value is sent."""
+def model_provider(project: Project, keys: Mapping[str, str]) -> Provider | None:
+    """What a project's judges ask; None when it has none. `keys` is the environment in which alone their keys are
+    found: a configuration names both the variable and where its value is sent."""
     if not any(evaluator.asks_model for evaluator in project.config.evaluators):
         return None
     settings = project.config.judges
     limits = Limits(settings.max_in_flight, settings.max_calls, settings.max_cost, prices(project))
-    return Provider(environment, limits, _say)
+    return Provider(keys, limits, _say)
 
 
 def _say(text: str) -> None:
@@ -204,9 +207,22 @@ def judging(
     files = (judge or host).files(store.results)
     asking = None
     if any(evaluator.asks_model for evaluator in evaluators):
-        calls = JudgeCalls(store.database, time.time)
-        asking = Asking(calls, prices((judge or host).project), fresh)
+        project = (judge or host).project
+        whole = None if host.provider is None else host.provider.ledger
+        ledger = Ledger(prices(project), whole)
+        asking = Asking(JudgeCalls(store.database, time.time), ledger, fresh)
+        evaluators = [_as_configured(each, project) for each in evaluators]
     return Judging(evaluators, store.results, files, None if judge is None else judge.ask, asking)
+
+
+def _as_configured(evaluator: Any, project: Project) -> Any:
+    """The project's own evaluator of the same definition, where it has one: a run does not record what changes no
+    verdict, such as where a judge's key stands."""
+    if not evaluator.asks_model:
+        return evaluator
+    definition = evaluator.definition()
+    same = (each for each in project.config.evaluators if each.definition() == definition)
+    return next(same, evaluator)
 
 
 @contextmanager

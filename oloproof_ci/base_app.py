@@ -9,6 +9,7 @@ from pathlib import Path
 
 from oloproof.errors import OloproofError
 from oloproof.execution.host import AppHost
+from oloproof.judges.calling import Provider
 from oloproof.settings.project import Project, load_project
 from oloproof.workplace import hosted
 from oloproof_ci.lodging import Lodging, Lodgings
@@ -28,11 +29,20 @@ class Baseline:
 
 
 def lodged(
-    project: Project, lodging: Lodging, named: Mapping[str, str] | None = None
+    project: Project,
+    lodging: Lodging,
+    named: Mapping[str, str] | None = None,
+    provider: Provider | None = None,
 ) -> AbstractContextManager[AppHost]:
-    """A project's app where it is lodged; `named` as in `hosted`."""
+    """A project's app where it is lodged; `named` and `provider` as in `hosted`."""
     return hosted(
-        project, lodging.environment, named, interpreter=lodging.interpreter, account=lodging.account
+        project,
+        lodging.environment,
+        named,
+        interpreter=lodging.interpreter,
+        account=lodging.account,
+        provider=provider,
+        keys=lodging.keys,
     )
 
 
@@ -40,7 +50,7 @@ def lodged(
 def hosted_base(
     config: Path, place: CheckoutPlace, lodgings: Lodgings, head: AppHost
 ) -> Iterator[tuple[AppHost | None, Baseline | None]]:
-    """The base's app, or why there is none to measure."""
+    """The base's app, or why there is none to measure. Judges are the head's, and so is what they may cost."""
     if not config.exists():
         yield None, Baseline(None, "baseline_absent", f"there is no {config.name} at its place in the base")
         return
@@ -52,7 +62,7 @@ def hosted_base(
         yield None, Baseline(None, "baseline_failed", str(error))
         return
     moved = replace(lodging, environment=place.environment(lodging.environment, head))
-    with lodged(project, moved, lodging.environment) as host:
+    with lodged(project, moved, lodging.environment, head.provider) as host:
         yield host, _not_the_base(host, place)
 
 

@@ -11,18 +11,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from oloproof.settings.project import Project
+from oloproof.evaluators import JudgeEvaluator
+from oloproof.settings.project import Project, ProjectConfig
 from oloproof.worker.account import Account
 from oloproof_ci.git import without_local_variables
 
 
 @dataclass(frozen=True)
 class Lodging:
-    """Everything of its surroundings that a checkout's code gets. `account` is None where it runs as we do."""
+    """Everything of its surroundings that a checkout's code gets. `account` is None where it runs as we do. `keys` is
+    the environment in which the keys of its judges are found, None where that is this process's own."""
 
     environment: Mapping[str, str]
     interpreter: str = sys.executable
     account: Account | None = None
+    keys: Mapping[str, str] | None = None
+
+
+def without_judge_keys(environment: Mapping[str, str], config: ProjectConfig) -> dict[str, str]:
+    """An environment without the keys of judges, which are not the system's, unless execution.env says that they are.
+
+    No variable of another name passes such a key on either.
+    """
+    named = config.execution.env or ()
+    variables = {each.key_variable for each in config.evaluators if isinstance(each, JudgeEvaluator)}
+    keys = {environment[name] for name in variables - set(named) if name and environment.get(name)}
+    return {n: value for n, value in environment.items() if n in named or value not in keys}
 
 
 class Lodgings(Protocol):

@@ -274,6 +274,7 @@ class Preview:
             warnings=(*self._held_to.warnings, *warnings),
             suite=self._held_to.changes,
             loosened=self._held_to.loosened,
+            judges=None if head.host.provider is None else head.host.provider.ledger.costs,
         )
 
 

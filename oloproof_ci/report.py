@@ -15,6 +15,7 @@ from oloproof.diagnosis.experiments import TriedExperiment
 from oloproof.diagnosis.factors import Factor
 from oloproof.diagnosis.labels import Label, Outcome, Strength
 from oloproof.identity.system import System
+from oloproof.judges.costs import JudgeCosts
 from oloproof.pairing import EvaluatorChange, RenamedCase
 from oloproof.records import Metric
 from oloproof.run_records import CacheCounts
@@ -221,7 +222,7 @@ class Report:
     why, and `base_commit` which commit it would have been: None when a run was meant to stand alone. `policies` are
     the files whose rules were decided, `dataset` the head's case file, both as the user named them. `suite` is None
     when the base has no suite to compare with; `loosened` holds every way in which this pull request loosens what the
-    base asks."""
+    base asks. `judges` is what models were asked for all of it, None where no judge is configured."""
 
     version: int
     project: str
@@ -239,3 +240,4 @@ class Report:
     warnings: tuple[Warning, ...]
     suite: SuiteChanges | None = None
     loosened: tuple[Loosening, ...] = ()
+    judges: JudgeCosts | None = None

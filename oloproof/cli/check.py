@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ from oloproof.decisions.deciding import check_policies
 from oloproof.decisions.prospects import prospects_of
 from oloproof.errors import EXIT_CONFIGURATION, EXIT_OK, ConfigurationError
 from oloproof.evaluation import evaluator_records
+from oloproof.evaluators import JudgeEvaluator
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
 from oloproof.report.plan_text import prospects_text
@@ -27,11 +29,13 @@ POLICIES = {RELEASE_POLICY: ("run",), COMPARE_POLICY: ("run", "pair")}
 
 
 class Findings:
-    """What was found good, in sentences, and every problem. A check that fails stops none of the others."""
+    """What was found good, in sentences, every problem, and what may be meant so. A check that fails stops none of the
+    others."""
 
     def __init__(self) -> None:
         self.good: list[str] = []
         self.problems: list[str] = []
+        self.warnings: list[str] = []
 
     def of(self, check: Callable[[], tuple[str, T]]) -> T | None:
         """What a check gives beside its sentence; None when it raises ConfigurationError."""
@@ -53,15 +57,23 @@ def command(given: argparse.Namespace) -> int:
         if found.of(lambda: _app(host)):
             found.of(lambda: _evaluators(host))
         policies = _policies(project, given.config.parent, found)
+    found.warnings += _keyless(project, os.environ)
     records = evaluator_records(project.config.evaluators)
     prospects = [] if found.problems or not cases else prospects_of(policies, records, cases)
     if given.json:
-        record = {"ok": not found.problems, "good": found.good, "problems": found.problems}
+        record = {
+            "ok": not found.problems,
+            "good": found.good,
+            "problems": found.problems,
+            "warnings": found.warnings,
+        }
         emit_record({**record, "cases": cases, "rules": [to_json(each) for each in prospects]})
     else:
         emit("\n".join(plain(sentence) for sentence in found.good))
         if prospects and cases:
             emit(f"\n{prospects_text(cases, prospects)}")
+        for warning in found.warnings:
+            complain("oloproof: warning", warning)
         for problem in found.problems:
             complain("oloproof", problem)
     return EXIT_CONFIGURATION if found.problems else EXIT_OK
@@ -82,6 +94,21 @@ def _evaluators(host: AppHost) -> tuple[str, bool]:
     host.check_evaluators()
     names = [record.criterion for record in evaluator_records(host.project.config.evaluators)]
     return f"criteria: {', '.join(names)}", True
+
+
+def _keyless(project: Project, environment: Mapping[str, str]) -> list[str]:
+    """Judges whose key is not at hand: a run would ask them nothing."""
+    found = []
+    for index, each in enumerate(project.config.evaluators):
+        if not isinstance(each, JudgeEvaluator) or each.key_variable is None:
+            continue
+        if not environment.get(each.key_variable, "").strip():
+            sentence = (
+                f"{each.criterion_name} finds no key: the environment variable {each.key_variable} is not set, so what "
+                "is not answered yet will be missing"
+            )
+            found.append(project.lines.problem(("evaluators", index), sentence))
+    return found
 
 
 def _policies(project: Project, folder: Path, found: Findings) -> list[Policy]:

@@ -135,7 +135,7 @@ def _hosts(head: Project, base: Project) -> Iterator[tuple[AppHost, AppHost]]:
         if base.root == head.root and base.path.name == head.path.name:
             yield ours, ours
         else:
-            with hosted(base) as theirs:
+            with hosted(base, provider=ours.provider) as theirs:
                 yield ours, theirs
 
 

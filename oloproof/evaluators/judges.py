@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -30,6 +31,22 @@ from oloproof.records import FAILED, PASSED, Case, Execution, Judgment, excluded
 
 Text = Annotated[str, Field(min_length=1)]
 NO_CLAIMS = excluded("answer_claims_nothing")
+
+
+def _address_problem(url: str) -> str:
+    """What keeps an address from being one where a provider can be asked; empty when nothing does."""
+    try:
+        found = urlsplit(url)
+        reachable = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
+    except ValueError:
+        reachable = False
+    if not reachable or any(character.isspace() for character in url):
+        return "is no address; expected one such as https://models.example/v1"
+    if found.username is not None or found.password is not None:
+        return "holds a user or a password; it is stored with every run, so name the key's variable in api_key_env"
+    if found.query or found.fragment:
+        return "ends in a query or a fragment; expected what /chat/completions or /messages can follow"
+    return ""
 
 
 class Question:
@@ -75,6 +92,8 @@ class JudgeEvaluator(Evaluator):
     def _settings_fit(self) -> Self:
         if self.provider == "openai_compatible" and self.base_url is None:
             raise ValueError("provider openai_compatible needs base_url, such as http://127.0.0.1:8000/v1")
+        if self.base_url is not None and (problem := _address_problem(self.base_url)):
+            raise ValueError(f"base_url {problem}")
         if self.rubric_text is not None and self.rubric_file is not None:
             raise ValueError("give rubric_text or rubric_file, not both")
         if not self.default_rubric and self.rubric_text is None and self.rubric_file is None:

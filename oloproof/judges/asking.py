@@ -7,20 +7,22 @@ decides how many are under way and nothing here touches the network.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from oloproof.canonical import canonical_json, digest
-from oloproof.judges.calling import Call, Price
-from oloproof.judges.costs import JudgeCosts
+from oloproof.judges.costs import Ledger
 from oloproof.judges.prompts import Evidence, Prompt
-from oloproof.judges.providers import Answered, Model, Tokens, body
+from oloproof.judges.providers import Answered, Model, body
+from oloproof.judges.sending import Call
 from oloproof.judges.verdicts import Unusable, Verdict, read_verdict
 from oloproof.records import Judgment, missing
 
 #: How often one sample is asked for before its answer counts as unusable.
 TRIES = 2
+#: What may come out otherwise when the same is asked once more.
+WORTH_ANOTHER = frozenset({"judge_unusable", "judge_empty_answer"})
 #: Faults that say nothing of the question, so that it is asked again next time. Any other answer is kept.
 PASSING = frozenset(
     {
@@ -67,7 +69,7 @@ class Kept(Protocol):
 
     def find(self, ids: Sequence[bytes]) -> dict[bytes, Answered]: ...
 
-    def put(self, identity: bytes, model: str, answered: Answered) -> None: ...
+    def put(self, identity: bytes, model: str, answered: Answered, *, anew: bool) -> Answered: ...
 
 
 @dataclass
@@ -75,69 +77,76 @@ class Asking:
     """Asks the questions of one run. With `fresh` answers that are kept do not count, once each."""
 
     kept: Kept
-    prices: Mapping[str, Price] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=Ledger)
     fresh: bool = False
-    costs: JudgeCosts = field(default_factory=JudgeCosts)
     _asked_anew: set[bytes] = field(default_factory=set)
 
     def judge(
         self, judge: Judge, questions: Sequence[Questioned] | Judgment
     ) -> Generator[dict[str, Any], Any, Judgment]:
-        """The judgment on the answer that the questions are about; it stands already where nothing is to be asked."""
+        """The judgment on the answer that the questions are about; it stands already where nothing is to be asked. What
+        one passage does not support fails, whatever could not be found out about the others."""
         if isinstance(questions, Judgment):
             return questions
-        verdicts = []
+        found: list[Judgment | str] = []
         for question in questions:
-            found = yield from self._settled(judge, question)
-            if isinstance(found, Judgment):
-                return found
-            verdicts.append(found)
-        return judge.judgment(verdicts)
+            one = yield from self._settled(judge, question)
+            found.append(one)
+            if isinstance(one, Judgment) and one.reason in PASSING:
+                break
+        return concluded(judge, found)
+
+    def spared(self, judge: Judge, questions: Sequence[Questioned] | Judgment) -> None:
+        """Count the answers that a judgment rests on which stands already."""
+        if isinstance(questions, Judgment):
+            return
+        model = judge.asked_model()
+        ids = [
+            each
+            for question in questions
+            for sample in range(judge.repeats)
+            for each in _ids(model, question, sample)
+        ]
+        for answered in self.kept.find(ids).values():
+            self.ledger.kept(model.name, answered.tokens)
 
     def _settled(self, judge: Judge, question: Questioned) -> Generator[dict[str, Any], Any, Judgment | str]:
         """The verdict that most samples give, or why there is none."""
-        votes: Counter[str] = Counter()
-        unusable: Judgment | None = None
+        found: list[Judgment | Verdict] = []
         for sample in range(judge.repeats):
-            found = yield from self.sample(judge, question, sample)
-            if isinstance(found, Judgment):
-                unusable = found
-                if found.reason in PASSING:
-                    return found
-            else:
-                votes[found.verdict] += 1
-        if not votes:
-            assert unusable is not None
-            return unusable
-        (first, most), *others = votes.most_common()
-        if others and others[0][1] == most:
-            said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(votes.items()))
-            return missing("judge_undecided", said)
-        return first
+            one = yield from self.sample(judge, question, sample)
+            if isinstance(one, Judgment) and one.reason in PASSING:
+                return one
+            found.append(one)
+        return settled(found)
 
     def sample(
         self, judge: Judge, question: Questioned, sample: int
     ) -> Generator[dict[str, Any], Any, Judgment | Verdict]:
         """One sample of a question: a verdict, or why there is none."""
         model = judge.asked_model()
-        why = ""
+        found: Judgment | Verdict | None = None
         for attempt in range(TRIES):
             identity = question_id(model, question.prompt, sample, attempt)
             answered = self._known(identity, model)
             if answered is None:
-                call = Call(model, body(model, question.prompt), judge.key_variable, judge.timeout_seconds)
-                reply = yield {"op": "judge", "call": call}
-                answered = reply.value
-                self._count(model, answered)
-                if answered.fault not in PASSING:
-                    self.kept.put(identity, model.name, answered)
-            if answered.fault:
-                return missing(answered.fault, answered.detail)
-            try:
-                return read_verdict(answered.text, question.prompt, question.passages)
-            except Unusable as error:
-                why = str(error)
-        return missing("judge_unusable", why)
+                answered = yield from self._answer(judge, model, question, identity)
+            found = _read(answered, question)
+            if isinstance(found, Verdict) or found.reason not in WORTH_ANOTHER:
+                return found
+        assert found is not None
+        return found
+
+    def _answer(
+        self, judge: Judge, model: Model, question: Questioned, identity: bytes
+    ) -> Generator[dict[str, Any], Any, Answered]:
+        call = Call(model, body(model, question.prompt), judge.key_variable, judge.timeout_seconds)
+        reply = yield {"op": "judge", "call": call}
+        answered: Answered = reply.value
+        self.ledger.paid(model.name, answered.requests, answered.tokens)
+        if answered.fault in PASSING:
+            return answered
+        return self.kept.put(identity, model.name, answered, anew=self.fresh)
 
     def _known(self, identity: bytes, model: Model) -> Answered | None:
         if self.fresh and identity not in self._asked_anew:
@@ -145,22 +154,57 @@ class Asking:
             return None
         found = self.kept.find([identity]).get(identity)
         if found is not None:
-            price = self.prices.get(model.name)
-            saved = 0.0 if price is None else price.cost(found.tokens)
-            costs = self.costs
-            self.costs = costs._replace(avoided=costs.avoided + 1, saved=costs.saved + saved)
+            self.ledger.kept(model.name, found.tokens)
         return found
 
-    def _count(self, model: Model, answered: Answered) -> None:
-        tokens, costs = answered.tokens, self.costs
-        price = self.prices.get(model.name)
-        self.costs = costs._replace(
-            calls=costs.calls + 1,
-            input=costs.input + tokens.input,
-            output=costs.output + tokens.output,
-            cost=costs.cost + (0.0 if price is None else price.cost(tokens)),
-            unpriced=costs.unpriced + (price is None and tokens != Tokens()),
-        )
+
+def said(judge: Judge, questions: Sequence[Questioned], kept: Kept) -> Iterator[list[Judgment | Verdict]]:
+    """For each question what its samples came to, as far as that is kept."""
+    model = judge.asked_model()
+    for question in questions:
+        samples: list[Judgment | Verdict] = []
+        for sample in range(judge.repeats):
+            ids = _ids(model, question, sample)
+            found = kept.find(ids)
+            read = [_read(found[identity], question) for identity in ids if identity in found]
+            samples += read[-1:]
+        yield samples
+
+
+def concluded(judge: Judge, found: Sequence[Judgment | str]) -> Judgment:
+    """The judgment from what each question came to, a verdict or the reason why there is none."""
+    verdicts = [each for each in found if isinstance(each, str)]
+    unknown = next((each for each in found if isinstance(each, Judgment)), None)
+    if unknown is None:
+        return judge.judgment(verdicts)
+    return failed if verdicts and (failed := judge.judgment(verdicts)).failed else unknown
+
+
+def settled(samples: Sequence[Judgment | Verdict]) -> Judgment | str:
+    """The verdict that most of the samples give; missing when most of them give none, or when two are as frequent."""
+    votes = Counter(each.verdict for each in samples if isinstance(each, Verdict))
+    unusable = [each for each in samples if isinstance(each, Judgment)]
+    if unusable and 2 * len(unusable) >= len(samples):
+        return unusable[0]
+    (first, most), *others = votes.most_common()
+    if others and others[0][1] == most:
+        counted = ", ".join(f"{count} {verdict}" for verdict, count in sorted(votes.items()))
+        return missing("judge_undecided", counted)
+    return first
+
+
+def _ids(model: Model, question: Questioned, sample: int) -> list[bytes]:
+    """The identities of all tries of a sample."""
+    return [question_id(model, question.prompt, sample, attempt) for attempt in range(TRIES)]
+
+
+def _read(answered: Answered, question: Questioned) -> Judgment | Verdict:
+    if answered.fault:
+        return missing(answered.fault, answered.detail)
+    try:
+        return read_verdict(answered.text, question.prompt, question.passages)
+    except Unusable as error:
+        return missing("judge_unusable", str(error))
 
 
 def question_id(model: Model, prompt: Prompt, sample: int, attempt: int) -> bytes:

@@ -6,51 +6,34 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
 
-from oloproof.judges.providers import Answered, Model, Tokens, address, headers, read_answer
+from oloproof.judges.costs import Ledger, Price
+from oloproof.judges.providers import Answered, Tokens
+from oloproof.judges.sending import Call, Sender
 
-if TYPE_CHECKING:
-    from requests import Session
-
-ATTEMPTS = 6
-FIRST_PAUSE = 1.0
-GROWTH = 2.0
-LONGEST_PAUSE = 60.0
+#: How often one question is sent; more often where the provider only asks for patience, since the limits of a minute
+#: must be able to pass.
+ATTEMPTS, PATIENT_ATTEMPTS = 6, 10
+FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 1.0, 2.0, 60.0
+SHORTEST_PAUSE = 0.1
 #: Above this a provider's Retry-After is taken for "not today".
 LONGEST_RETRY_AFTER = 300.0
 #: Answers after which one more call at once is tried again.
 EASED_AFTER = 20
-#: How much of an answer is read; more is none of ours.
-MAX_ANSWER_BYTES = 4_000_000
+#: How many questions in a row may go without an answer, for all that they were repeated, before no more are asked.
+GIVE_UP_AFTER = 3
+#: At most one line in so many seconds tells of waiting.
+SECONDS_BETWEEN_LINES = 5.0
+#: A shorter key is in too many words by chance to be hidden.
+SHORTEST_KEY = 4
 
 NO_KEY = "judge_no_key"
 BUDGET_SPENT = "judge_budget_spent"
-TIMED_OUT = "judge_timed_out"
-UNREACHABLE = "judge_unreachable"
+RATE_LIMITED = "judge_rate_limited"
 
-
-@dataclass(frozen=True)
-class Call:
-    """One request to a provider. `key_variable` names the environment variable with the key, None when none is sent."""
-
-    model: Model
-    body: Mapping[str, Any]
-    key_variable: str | None
-    timeout_seconds: float
-
-
-@dataclass(frozen=True)
-class Price:
-    """Cost per million tokens, in the currency of the user's prices."""
-
-    input: float
-    output: float
-
-    def cost(self, tokens: Tokens) -> float:
-        return (tokens.input * self.input + tokens.output * self.output) / 1_000_000
+#: Provider, address, model and variable of the key: what goes for one question goes for all that share it.
+_Way = tuple[str, str, str, str | None]
 
 
 @dataclass(frozen=True)
@@ -64,18 +47,18 @@ class Limits:
 
 
 @dataclass
-class Spent:
-    """What calls came to so far."""
+class _Patience:
+    """What is known of one way: how many questions in a row got no answer, and what is said to all further ones."""
 
-    calls: int = 0
-    input: int = 0
-    output: int = 0
-    cost: float = 0.0
-    unpriced: int = 0
+    unanswered: int = 0
+    given_up: Answered | None = None
 
 
 class Provider:
-    """All providers of one run, for many threads. `say` is told when everybody has to wait, `pause` waits."""
+    """All providers of one run, for many threads. `say` is told when somebody has to wait, `pause` waits.
+
+    `ledger` is kept by those who ask, on one thread: it holds what all of them paid and were spared.
+    """
 
     def __init__(
         self,
@@ -90,124 +73,143 @@ class Provider:
         self._say = say
         self._pause = pause
         self._clock = clock
-        self.spent = Spent()
+        self.ledger = Ledger(limits.prices)
+        self._sender = Sender()
         self._lock = threading.Condition()
+        self._calls = 0
+        self._cost = 0.0
         self._allowed = limits.max_in_flight
         self._at_work = 0
         self._smooth = 0
         self._not_before = 0.0
-        self._local = threading.local()
+        self._eased_at = float("-inf")
+        self._next_line = float("-inf")
+        self._patience: dict[_Way, _Patience] = {}
 
     @property
     def max_in_flight(self) -> int:
         return self._limits.max_in_flight
 
     def call(self, call: Call) -> Answered:
-        """Ask, until there is an answer or asking again is of no use. Never raises for what a provider does."""
-        key = self._environment.get(call.key_variable, "") if call.key_variable else ""
+        """Ask, until there is an answer or asking again is of no use. Never raises for what a provider does.
+
+        `requests` and `tokens` of the answer cover every attempt. No key stands in any part of it.
+        """
+        key = self._environment.get(call.key_variable, "").strip() if call.key_variable else ""
         if call.key_variable and not key:
-            return Answered(fault=NO_KEY, detail=f"the environment variable {call.key_variable} is not set")
-        wait = FIRST_PAUSE
-        answered = Answered(fault=UNREACHABLE)
-        for attempt in range(ATTEMPTS):
-            if not self._enter():
-                return Answered(fault=BUDGET_SPENT, detail="judges.max_calls or judges.max_cost is reached")
+            detail = f"the environment variable {call.key_variable} is not set"
+            return Answered(fault=NO_KEY, detail=detail, requests=0)
+        if not (key.isascii() and key.isprintable()):
+            detail = f"the environment variable {call.key_variable} holds characters that no key has"
+            return Answered(fault=NO_KEY, detail=detail, requests=0)
+        return _without(self._asked(call, key), key)
+
+    def _asked(self, call: Call, key: str) -> Answered:
+        model = call.model
+        way = (model.provider, model.base_url, model.name, call.key_variable)
+        wait, requests, tokens = FIRST_PAUSE, 0, Tokens()
+        while True:
+            if (given_up := self._given_up(way)) is not None:
+                answered = given_up
+                break
+            began = self._enter()
+            if began is None:
+                answered = Answered(
+                    fault=BUDGET_SPENT, detail="judges.max_calls or judges.max_cost is reached"
+                )
+                break
             try:
-                answered, asked_to_wait = self._once(call, key)
+                answered, asked_to_wait = self._sender.send(call, key)
             finally:
                 self._leave()
-            self._count(call.model, answered)
-            if not answered.retry or attempt == ATTEMPTS - 1:
+            requests += 1
+            tokens = tokens + answered.tokens
+            self._count(model.name, answered)
+            attempts = PATIENT_ATTEMPTS if answered.fault == RATE_LIMITED else ATTEMPTS
+            if asked_to_wait is not None and asked_to_wait > LONGEST_RETRY_AFTER and answered.retry:
+                answered = replace(answered, retry=False, lasting=True)
+            if not answered.retry or requests >= attempts:
+                self._note(way, answered)
                 break
-            if asked_to_wait is not None and asked_to_wait > LONGEST_RETRY_AFTER:
-                break
-            self._hold(
-                answered, asked_to_wait if asked_to_wait is not None else wait * random.uniform(0.8, 1.2)
-            )
+            pause = wait * random.uniform(0.8, 1.2) if asked_to_wait is None else asked_to_wait
+            self._hold(answered, max(SHORTEST_PAUSE, pause), began)
             wait = min(LONGEST_PAUSE, wait * GROWTH)
-        return answered
+        return replace(answered, requests=requests, tokens=tokens)
 
-    # ------------------------------------------------------------------------------------ one call
+    # --------------------------------------------------------------------- whether asking is of use
 
-    def _once(self, call: Call, key: str) -> tuple[Answered, float | None]:
-        import requests
+    def _given_up(self, way: _Way) -> Answered | None:
+        with self._lock:
+            known = self._patience.get(way)
+            return None if known is None else known.given_up
 
-        try:
-            with self._session().post(
-                address(call.model),
-                json=dict(call.body),
-                headers=headers(call.model, key or None),
-                timeout=call.timeout_seconds,
-                stream=True,
-                allow_redirects=False,
-            ) as response:
-                data = response.raw.read(MAX_ANSWER_BYTES, decode_content=True)
-                text = data.decode(response.encoding or "utf-8", "replace")
-                asked = _retry_after(response.headers.get("Retry-After"), time.time())
-                return read_answer(call.model, response.status_code, text), asked
-        except requests.exceptions.Timeout:
-            detail = f"no answer within {call.timeout_seconds:g} s"
-            return Answered(fault=TIMED_OUT, detail=detail, retry=True), None
-        except (requests.exceptions.RequestException, OSError) as error:
-            return Answered(fault=UNREACHABLE, detail=type(error).__name__, retry=True), None
-        except Exception as error:  # noqa: BLE001 - a connection cut in the middle of an answer, in urllib3's words
-            return Answered(
-                fault=UNREACHABLE, detail=f"the answer broke off ({type(error).__name__})", retry=True
-            ), None
-
-    def _session(self) -> Session:
-        import requests
-
-        session: Session | None = getattr(self._local, "session", None)
-        if session is None:
-            session = self._local.session = requests.Session()
-        return session
+    def _note(self, way: _Way, answered: Answered) -> None:
+        """What came of a question says whether others of its way are worth asking."""
+        with self._lock:
+            known = self._patience.setdefault(way, _Patience())
+            known.unanswered = known.unanswered + 1 if answered.retry else 0
+            stop = answered.lasting or known.unanswered >= GIVE_UP_AFTER
+            first = stop and known.given_up is None
+            if first:
+                known.given_up = replace(answered, tokens=Tokens())
+        if first:
+            self._say(f"{way[0]} is not asked any more in this run ({answered.fault})")
 
     # -------------------------------------------------------------------------- how many at a time
 
-    def _enter(self) -> bool:
-        """Wait for a place; False when the budget is spent."""
+    def _enter(self) -> float | None:
+        """Wait for a place; when the call began, or None when the budget is spent."""
         with self._lock:
             while self._at_work >= self._allowed:
                 self._lock.wait()
-            left = self._not_before - self._clock()
-            limits, spent = self._limits, self.spent
-            if limits.max_calls is not None and spent.calls >= limits.max_calls:
-                return False
-            if limits.max_cost is not None and spent.cost >= limits.max_cost:
-                return False
-            spent.calls += 1
+            limits = self._limits
+            if limits.max_calls is not None and self._calls >= limits.max_calls:
+                self._lock.notify()
+                return None
+            if limits.max_cost is not None and self._cost >= limits.max_cost:
+                self._lock.notify()
+                return None
+            self._calls += 1
             self._at_work += 1
+            left = self._not_before - self._clock()
         if left > 0:
             self._pause(left)
-        return True
+        return self._clock()
 
     def _leave(self) -> None:
         with self._lock:
             self._at_work -= 1
             self._lock.notify()
 
-    def _hold(self, answered: Answered, seconds: float) -> None:
-        """Wait before the next attempt; asked too often, everybody waits, and fewer ask at once from then on."""
-        if answered.fault == "judge_rate_limited":
+    def _hold(self, answered: Answered, seconds: float, began: float) -> None:
+        """Wait before the next attempt. Asked too often, everybody waits, and fewer ask at once from then on; what
+        had been asked before that was known says nothing new."""
+        if answered.fault == RATE_LIMITED:
             with self._lock:
-                self._allowed = max(1, self._allowed // 2)
-                self._smooth = 0
-                self._not_before = max(self._not_before, self._clock() + seconds)
-            self._say(
-                f"the provider is asked too often: waiting {seconds:.0f} s, then {self._allowed} at a time"
-            )
+                now = self._clock()
+                if began >= self._eased_at:
+                    self._allowed = max(1, self._allowed // 2)
+                    self._eased_at = now
+                    self._smooth = 0
+                self._not_before = max(self._not_before, now + seconds)
+            self._tell(f"asked too often: waiting {seconds:.0f} s, then {self._allowed} at a time")
+        else:
+            self._tell(f"no answer ({answered.fault}): waiting {seconds:.0f} s, then asking again")
         self._pause(seconds)
 
-    def _count(self, model: Model, answered: Answered) -> None:
-        price = self._limits.prices.get(model.name)
+    def _tell(self, text: str) -> None:
         with self._lock:
-            self.spent.input += answered.tokens.input
-            self.spent.output += answered.tokens.output
+            now = self._clock()
+            if now < self._next_line:
+                return
+            self._next_line = now + SECONDS_BETWEEN_LINES
+        self._say(text)
+
+    def _count(self, model: str, answered: Answered) -> None:
+        price = self._limits.prices.get(model)
+        with self._lock:
             if price is not None:
-                self.spent.cost += price.cost(answered.tokens)
-            elif answered.tokens != Tokens():
-                self.spent.unpriced += 1
+                self._cost += price.cost(answered.tokens)
             self._smooth += not answered.fault
             if self._smooth >= EASED_AFTER and self._allowed < self._limits.max_in_flight:
                 self._allowed += 1
@@ -215,15 +217,10 @@ class Provider:
                 self._lock.notify()
 
 
-def _retry_after(text: str | None, now: float) -> float | None:
-    """The seconds that a Retry-After asks for: a number, or a date."""
-    if not text:
-        return None
-    try:
-        return max(0.0, float(text))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except (TypeError, ValueError):
-        return None
+def _without(answered: Answered, key: str) -> Answered:
+    """The same answer without the key, which providers repeat in their complaints."""
+    if len(key) < SHORTEST_KEY:
+        return answered
+    return replace(
+        answered, text=answered.text.replace(key, "***"), detail=answered.detail.replace(key, "***")
+    )

@@ -41,17 +41,23 @@ class Tokens:
     input: int = 0
     output: int = 0
 
+    def __add__(self, other: Tokens) -> Tokens:
+        return Tokens(self.input + other.input, self.output + other.output)
+
 
 @dataclass(frozen=True)
 class Answered:
     """What a provider answered: a text that should hold a verdict, or a `fault` with its `detail`. `retry` says whether
-    asking again may help, `tokens` what was paid for either way."""
+    asking again may help, `lasting` that every other question will be answered in the same way. `tokens` is what was
+    paid for, in `requests` that it took."""
 
     text: str = ""
     tokens: Tokens = Tokens()
     fault: str = ""
     detail: str = ""
     retry: bool = False
+    lasting: bool = False
+    requests: int = 1
 
 
 def address(model: Model) -> str:
@@ -141,9 +147,7 @@ def _spoken(text: str, tokens: Tokens) -> Answered:
     if not isinstance(text, str):
         raise TypeError
     if not text.strip():
-        return Answered(
-            tokens=tokens, fault="judge_empty_answer", detail="the answer holds no text", retry=True
-        )
+        return Answered(tokens=tokens, fault="judge_empty_answer", detail="the answer holds no text")
     return Answered(text, tokens)
 
 
@@ -156,8 +160,11 @@ _FAULTS: dict[int, tuple[str, bool]] = {
     408: ("judge_provider_error", True),
     409: ("judge_provider_error", True),
     413: ("judge_prompt_too_long", False),
+    422: ("judge_bad_request", False),
     429: ("judge_rate_limited", True),
 }
+#: Statuses that say nothing of the question: the key is refused, the model is not there.
+_LASTING = frozenset({401, 404})
 #: Words by which providers tell of a prompt beyond the model's window.
 _TOO_LONG = ("context_length", "context length", "too long", "maximum context", "too many tokens")
 
@@ -169,9 +176,11 @@ def _refused(status: int, found: Any, text: str) -> Answered:
     fault, retry = _FAULTS.get(status, ("judge_provider_error", status >= 500))
     if status == 400 and any(words in f"{code} {message}".lower() for words in _TOO_LONG):
         fault = "judge_prompt_too_long"
-    if status == 429 and code == "insufficient_quota":
-        retry = False
-    return Answered(fault=fault, detail=f"{status}: {_cut(message or text)}", retry=retry)
+    spent = status == 429 and code == "insufficient_quota"
+    detail = f"{status}: {_cut(message or text)}"
+    return Answered(
+        fault=fault, detail=detail, retry=retry and not spent, lasting=spent or status in _LASTING
+    )
 
 
 def _count(value: Any) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from oloproof.evaluators.relevance import RelevanceUnit, unit_grades, unit_of
+from oloproof.judges.verdicts import Verdict
 from oloproof.records import Candidate, Case, Execution, Judgment, State
+from oloproof.report.judges_text import samples_lines
 from oloproof.report.tables import grid
 from oloproof.report.terminal import plain, plain_lines
 from oloproof.run_records import CaseRow, Run
@@ -20,12 +22,14 @@ SNIPPET = 80
 
 @dataclass(frozen=True)
 class CaseView:
-    """A case of a run with all that is known of it. `texts` gives the passages' texts by their ids."""
+    """A case of a run with all that is known of it. `texts` gives the passages' texts by their ids, `said` what each
+    judge said, by criterion: for each question its samples."""
 
     row: CaseRow
     case: Case
     execution: Execution | None
     texts: Mapping[str | None, str | None]
+    said: Mapping[str, Sequence[Sequence[Judgment | Verdict]]] = field(default_factory=dict)
 
 
 def fate(position: int, execution: Execution) -> str:
@@ -87,7 +91,9 @@ def _fate_lines(run: Run, view: CaseView) -> list[str]:
         lines += ["Printed by the app:", *(f"  {line}" for line in plain_lines(view.row.log))]
     lines.append("Judgments")
     judged = zip(run.evaluators, view.row.judgments, strict=True)
-    lines += [f"  {e.criterion}: {judgment_text(judgment, e.kind, detail=True)}" for e, judgment in judged]
+    for e, judgment in judged:
+        lines.append(f"  {e.criterion}: {judgment_text(judgment, e.kind, detail=True)}")
+        lines += [f"    {line}" for line in samples_lines(view.said.get(e.criterion, ()))]
     return lines
 
 

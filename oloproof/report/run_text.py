@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from oloproof.decisions.records import Gate
-from oloproof.records import Metric, State
+from oloproof.records import Judgment, Metric, State
 from oloproof.report.decisions_text import decision_lines, gate_line, no_policy_text
+from oloproof.report.judges_text import costs_text
 from oloproof.report.tables import grid
 from oloproof.report.terminal import plain
 from oloproof.report.unstable_text import unstable_lines
@@ -22,8 +23,8 @@ MAX_PROGRAMS = 5
 #: How many reasons of errored cases it shows, and how many characters of each.
 MAX_REASONS = 5
 MAX_REASON = 200
-#: What the reasons of judgments begin with that an evaluator of the user's failed to give.
-EVALUATOR_FAULT = "evaluator_"
+#: What the reasons of judgments begin with that an evaluator of the user's, or a judge, failed to give.
+FAULTS = ("evaluator_", "judge_")
 
 
 def run_text(
@@ -39,7 +40,7 @@ def run_text(
     lines += reuse_lines(run)
     if run.errored:
         lines += _error_lines(run, rows())
-    if any(reason.startswith(EVALUATOR_FAULT) for metric in run.metrics for reason in metric.missing_reasons):
+    if any(reason.startswith(FAULTS) for metric in run.metrics for reason in metric.missing_reasons):
         lines += _fault_lines(run, rows())
     lines += unstable_lines(unstable, [e.criterion for e in run.evaluators])
     if gate is not None:
@@ -54,6 +55,8 @@ def reuse_lines(run: Run) -> list[str]:
         f"Cache: execution {hit_miss(cache.execution)}; judgment {hit_miss(cache.judgment)}",
         f"Stages: retrieve {hit_miss(cache.retrieve)}; generate {hit_miss(cache.generate)}",
     ]
+    if run.judges is not None:
+        lines.append(f"Judges: {costs_text(run.judges)}")
     if cache.equal_inputs:
         verb = "case has" if cache.equal_inputs == 1 else "cases have"
         lines.append(f"Equal inputs: {cache.equal_inputs} {verb} the input of another case and its execution")
@@ -94,15 +97,22 @@ def _error_lines(run: Run, rows: Iterable[CaseRow]) -> list[str]:
 
 
 def _fault_lines(run: Run, rows: Iterable[CaseRow]) -> list[str]:
-    """Which of the user's own evaluators failed, and how."""
+    """Which of the user's own evaluators, and which judges, gave no judgment, and why."""
     names = [each.criterion for each in run.evaluators]
     reasons = (
-        (f"{name}: {_short(judgment.detail or judgment.reason)}", row.case_id)
+        (f"{name}: {_short(_why(judgment))}", row.case_id)
         for row in rows
         for name, judgment in zip(names, row.judgments, strict=True)
-        if judgment.state is State.MISSING and judgment.reason and judgment.reason.startswith(EVALUATOR_FAULT)
+        if judgment.state is State.MISSING and judgment.reason and judgment.reason.startswith(FAULTS)
     )
     return ["Not judged, since the evaluator failed:", *_reason_lines(reasons)]
+
+
+def _why(judgment: Judgment) -> str:
+    reason, detail = judgment.reason or "", judgment.detail
+    if not detail:
+        return reason
+    return f"{reason}: {detail}" if reason.startswith("judge_") else detail
 
 
 def _short(message: str) -> str:

@@ -283,6 +283,7 @@ def _contradictions(config: ProjectConfig, lines: SourceLines) -> Iterator[str]:
         if earlier != index:
             line = lines.line("slices", earlier)
             yield lines.problem(("slices", index), f"{name} stands on line {line} already")
+    yield from _unpriced(config, lines)
     criterion_wanted = config.diagnosis.criterion
     pass_fail = [each.criterion_name for each in config.evaluators if each.kind == "pass_fail"]
     if criterion_wanted is not None and criterion_wanted not in pass_fail:
@@ -293,3 +294,17 @@ def _contradictions(config: ProjectConfig, lines: SourceLines) -> Iterator[str]:
         )
         options = hint(criterion_wanted, pass_fail, "pass/fail criteria are")
         yield lines.problem(("diagnosis", "criterion"), f"{sentence}; {options}")
+
+
+def _unpriced(config: ProjectConfig, lines: SourceLines) -> Iterator[str]:
+    """Models of which nobody can say when the limit is reached that costs have."""
+    if config.judges.max_cost is None:
+        return
+    for index, evaluator in enumerate(config.evaluators):
+        if isinstance(evaluator, JudgeEvaluator) and evaluator.model not in config.judges.prices:
+            model = shortened(evaluator.model)
+            yield lines.problem(
+                ("evaluators", index, "model"),
+                f"judges.max_cost limits what judging costs, but judges.prices has no price of {model}; add "
+                f"`{model}: {{input: ..., output: ...}}` per million tokens, or limit judges.max_calls instead",
+            )

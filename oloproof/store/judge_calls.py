@@ -20,11 +20,15 @@ class JudgeCalls:
             identity: _answered(row) for identity, row in self._database.find_all("judge_call", ids).items()
         }
 
-    def put(self, identity: bytes, model: str, answered: Answered) -> None:
+    def put(self, identity: bytes, model: str, answered: Answered, *, anew: bool) -> Answered:
+        """Keep an answer; gives the one that is kept. That is another one when another run had it first, unless it was
+        asked for `anew`."""
         tokens = answered.tokens
         said = (answered.text, answered.fault, answered.detail, tokens.input, tokens.output)
         row = (identity, model, *said, self._clock())
-        self._database.write("INSERT OR REPLACE INTO judge_call VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [row])
+        way = "REPLACE" if anew else "IGNORE"
+        self._database.write(f"INSERT OR {way} INTO judge_call VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [row])
+        return self.find([identity])[identity]
 
 
 def _answered(row: tuple[object, ...]) -> Answered:

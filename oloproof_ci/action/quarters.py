@@ -13,7 +13,7 @@ from oloproof_ci.action.inputs import Inputs
 from oloproof_ci.environment import Environments, Wanted
 from oloproof_ci.git import GitAccess, without_local_variables
 from oloproof_ci.isolation import Isolation, isolated
-from oloproof_ci.lodging import Lodging
+from oloproof_ci.lodging import Lodging, without_judge_keys
 
 
 class Quarters:
@@ -29,8 +29,9 @@ class Quarters:
     def of(self, project: Project) -> Lodging:
         """Where a checkout's code runs. Raises ConfigurationError when its packages cannot be installed."""
         interpreter = self._environments.interpreter(watched_folder(project.root))
-        variables = {**self._environment, **self._environments.variables(interpreter)}
-        return Lodging(variables, interpreter, self._isolation.account)
+        seen = without_judge_keys(self._environment, project.config)
+        variables = {**seen, **self._environments.variables(interpreter)}
+        return Lodging(variables, interpreter, self._isolation.account, keys=self._environment)
 
     def store(self, project: Project) -> Path:
         """A folder for the store that the project's code cannot enter, one for each configuration's folder."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oloproof.report.judges_text import costs_text
 from oloproof.report.run_text import hit_miss
 from oloproof_ci.markdown import code
 from oloproof_ci.report import Report, Side
@@ -22,6 +23,8 @@ def provenance_section(report: Report, room: Room) -> str:
         lines.append(
             f"{counted(calls, 'call')} of generate made for gold runs, repeats, swaps and experiments"
         )
+    if report.judges is not None:
+        lines.append(f"judges: {costs_text(report.judges)}")
     lines += [_commits(report), _suite(report, room), _ids(report, room)]
     return f"<sub>{'<br>'.join(lines)}</sub>"
 
