@@ -211,18 +211,7 @@ def judging(
         whole = None if host.provider is None else host.provider.ledger
         ledger = Ledger(prices(project), whole)
         asking = Asking(JudgeCalls(store.database, time.time), ledger, fresh)
-        evaluators = [_as_configured(each, project) for each in evaluators]
     return Judging(evaluators, store.results, files, None if judge is None else judge.ask, asking)
-
-
-def _as_configured(evaluator: Any, project: Project) -> Any:
-    """The project's own evaluator of the same definition, where it has one: a run does not record what changes no
-    verdict, such as where a judge's key stands."""
-    if not evaluator.asks_model:
-        return evaluator
-    definition = evaluator.definition()
-    same = (each for each in project.config.evaluators if each.definition() == definition)
-    return next(same, evaluator)
 
 
 @contextmanager
