@@ -34,14 +34,13 @@ RUNNER_FILES = (
     "GITHUB_STEP_SUMMARY",
     "GITHUB_EVENT_PATH",
 )
-#: Variables that name a folder of the runner's or the bot's. What earlier steps left running may be at work in folders
-#: of its own within the first, so that stays passable: nobody but root lists, adds or renames anything in it.
+#: The runner's folder for temporary files. What earlier steps left running may be at work in folders of its own within
+#: it, so it stays passable: nobody but root lists, adds or renames anything in it.
 RUNNER_TEMP = "RUNNER_TEMP"
-RUNNER_FOLDERS = (RUNNER_TEMP, "HOME")
 CLOSED, PASSABLE = 0o700, 0o711
 #: Variables that hold a secret of the bot's: no variable of another name may pass it on.
 TOKENS = ("GITHUB_TOKEN", "INPUT_GITHUB-TOKEN", "ACTIONS_RUNTIME_TOKEN")
-WITHHELD = frozenset({"GITHUB_TOKEN", "GH_TOKEN", *RUNNER_FILES, *RUNNER_FOLDERS})
+WITHHELD = frozenset({"GITHUB_TOKEN", "GH_TOKEN", *RUNNER_FILES, RUNNER_TEMP, "HOME"})
 WITHHELD_FAMILIES = ("ACTIONS_", "INPUT_", "GIT_CONFIG_")
 #: A container action is handed the Docker daemon of its host. Whoever may speak to that is root there.
 DAEMON = Path("/var/run/docker.sock")
