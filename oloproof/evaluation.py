@@ -114,6 +114,11 @@ class Judging:
         self.misses = 0
 
     @property
+    def asking(self) -> Asking | None:
+        """What asks models; None when no evaluator needs any."""
+        return self._asking
+
+    @property
     def costs(self) -> JudgeCosts | None:
         """What models were asked so far; None when no evaluator asks any."""
         return None if self._asking is None else self._asking.ledger.costs

@@ -22,6 +22,7 @@ from oloproof.installation import check_installation
 from oloproof.judges.asking import Asking
 from oloproof.judges.calling import Limits, Provider
 from oloproof.judges.costs import Ledger, Price
+from oloproof.labels.checking import LabelledAnswers, ask_about
 from oloproof.run_records import Run
 from oloproof.settings.cases import CaseFileFacts, iter_cases, scan_cases
 from oloproof.settings.policy import Policy, load_policy
@@ -171,14 +172,17 @@ def evaluate(
     progress: Callable[[int, int], None],
     judge: AppHost | None = None,
     fresh_judgments: bool = False,
+    about: Sequence[LabelledAnswers] = (),
 ) -> Run:
     """Evaluate a host's system on a suite, into a store. `judge` runs the user's own evaluators, when that is not the
-    same host. With `fresh_judgments` models are asked again what they have answered before."""
+    same host. With `fresh_judgments` models are asked again what they have answered before. Judges are first asked
+    `about` answers that people labelled."""
     steps = case_steps(host, host.system(store.outlines), store)
+    judges = judging(suite.evaluators, host, store, judge, fresh_judgments)
     evaluation = Evaluation(
         suite=suite,
         steps=steps,
-        judging=judging(suite.evaluators, host, store, judge, fresh_judgments),
+        judging=judges,
         ingredients=host.ingredients,
         runs=store.runs,
         clock=system_clock(),
@@ -186,6 +190,8 @@ def evaluate(
         progress=progress,
     )
     with guarded(host, store):
+        if judges.asking is not None:
+            ask_about(about, judges.asking, host.driver(store.database.commit))
         return evaluation.run(host.driver)
 
 

@@ -6,8 +6,11 @@ import argparse
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import TypeAlias
 
 from oloproof import __version__
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 DEFAULT_CONFIG = Path("oloproof.yaml")
 
@@ -150,6 +153,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_policy(plan, "policy file (default: release.yaml and compare.yaml beside the configuration)")
 
+    _add_labels(commands)
+    _add_judges(commands)
+
     cache = _command(commands, "cache", "show what the store holds, or remove what has long been out of use")
     cache.add_argument("action", choices=["stats", "prune"], help="show, or remove")
     cache.add_argument(
@@ -176,9 +182,71 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
-) -> argparse.ArgumentParser:
+def _add_labels(commands: Commands) -> None:
+    summary = "ask people about answers that a judge judges"
+    actions = _group(commands, "labels", summary)
+
+    export = _command(actions, "export", "write a blind sheet: answers to be judged by people", "labels")
+    _add_sample(export)
+    export.add_argument(
+        "--out", type=Path, metavar="FILE", help="where to write it (default: CRITERION-labels.FORMAT)"
+    )
+    export.add_argument(
+        "--format", choices=["jsonl", "csv"], default="jsonl", help="csv is for spreadsheets (default: jsonl)"
+    )
+
+    take = _command(actions, "import", "take over the verdicts of a filled sheet", "labels")
+    take.add_argument(
+        "file", type=Path, metavar="FILE", help="the sheet, with pass, fail or unsure as verdicts"
+    )
+    take.add_argument("--by", default="", metavar="NAME", help="who judged, where the sheet does not say")
+    take.add_argument("--replace", action="store_true", help="overwrite labels that the sheet contradicts")
+
+    review = _command(actions, "review", "ask here, one answer at a time", "labels")
+    _add_sample(review)
+    review.add_argument("--by", default="", metavar="NAME", help="who judges")
+    for action in (export, take, review):
+        action.set_defaults(action=action.prog.split()[-1])
+
+
+def _add_sample(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", metavar="RUN", help="a run: its id, any unique prefix, latest, or latest~1")
+    parser.add_argument("--criterion", metavar="C", required=True, help="the judge's criterion")
+    parser.add_argument(
+        "--sample", type=_positive, default=50, metavar="N", help="how many answers (default: 50)"
+    )
+    parser.add_argument(
+        "--seed",
+        type=_whole,
+        default=0,
+        metavar="N",
+        help="which random sample of the unlabelled (default: 0)",
+    )
+
+
+def _add_judges(commands: Commands) -> None:
+    actions = _group(commands, "judges", "hold judges against people")
+    check = _command(actions, "check", "say how well a judge agrees with people, and what it lacks", "judges")
+    check.add_argument("criterion", metavar="C", help="the judge's criterion")
+    check.add_argument(
+        "id", metavar="RUN", nargs="?", help="check the judge of a run (default: as it is configured now)"
+    )
+    check.add_argument(
+        "--ask", action="store_true", help="ask the judge about labelled answers that it was not asked about"
+    )
+    _add_policy(
+        check, "policy file with the bar (default: release.yaml and compare.yaml beside the configuration)"
+    )
+
+
+def _group(commands: Commands, name: str, summary: str) -> Commands:
+    """A command that has commands of its own."""
+    parser = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+    return parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+
+def _command(commands: Commands, name: str, summary: str, group: str = "") -> argparse.ArgumentParser:
+    """A command's parser; `group` names the command that it belongs to, and whose module has it."""
     parser = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
     parser.add_argument(
         "--config",
@@ -189,7 +257,7 @@ def _command(
     )
     parser.add_argument("--json", action="store_true", help="print the record as JSON")
     parser.add_argument("--traceback", action="store_true", help="show where an error was raised")
-    parser.set_defaults(command=_late(name))
+    parser.set_defaults(command=_late(group or name))
     return parser
 
 
@@ -210,6 +278,12 @@ def _late(name: str) -> Callable[[argparse.Namespace], int]:
 def _positives(text: str) -> list[int]:
     """Whole numbers with commas between them."""
     return [_positive(part.strip()) for part in text.split(",")]
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise argparse.ArgumentTypeError(f"expected a whole number, found {text!r}")
+    return int(text)
 
 
 def _positive(text: str) -> int:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from oloproof.cli.output import complain, emit, emit_record
+from oloproof.cli.stored import project_checks
 from oloproof.decisions.deciding import check_policies
-from oloproof.decisions.prospects import prospects_of
+from oloproof.decisions.prospects import Prospect, prospects_of
 from oloproof.errors import EXIT_CONFIGURATION, EXIT_OK, ConfigurationError
 from oloproof.evaluation import evaluator_records
 from oloproof.evaluators import JudgeEvaluator
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
+from oloproof.judge_checks import labels_of
 from oloproof.report.plan_text import prospects_text
 from oloproof.report.terminal import plain
+from oloproof.run_records import EvaluatorRecord
 from oloproof.settings.policy import Policy, load_policy
 from oloproof.settings.project import Project, load_project
 from oloproof.workplace import COMPARE_POLICY, RELEASE_POLICY, hosted, scan_suite
@@ -59,7 +62,10 @@ def command(given: argparse.Namespace) -> int:
         policies = _policies(project, given.config.parent, found)
     found.warnings += _keyless(project, os.environ)
     records = evaluator_records(project.config.evaluators)
-    prospects = [] if found.problems or not cases else prospects_of(policies, records, cases)
+    _labels(project, records, found)
+    prospects: list[Prospect] = []
+    if cases and not found.problems:
+        prospects = prospects_of(policies, records, cases, project_checks(project, records))
     if given.json:
         record = {
             "ok": not found.problems,
@@ -82,6 +88,17 @@ def command(given: argparse.Namespace) -> int:
 def _cases(project: Project) -> tuple[str, int]:
     facts = scan_suite(project)
     return f"{facts.shown}: {_counted(facts.cases, 'case')}", facts.cases
+
+
+def _labels(project: Project, records: Sequence[EvaluatorRecord], found: Findings) -> None:
+    for record in records:
+        if not record.validated:
+            found.of(lambda record=record: _labels_of(project, record))  # type: ignore[misc]
+
+
+def _labels_of(project: Project, record: EvaluatorRecord) -> tuple[str, int]:
+    count = sum(map(len, labels_of(project.root, [record]).values()))
+    return f"{record.criterion}: {_counted(count, 'label')} of people", count
 
 
 def _app(host: AppHost) -> tuple[str, bool]:

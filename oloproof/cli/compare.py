@@ -12,6 +12,7 @@ from oloproof.cli.swaps import stage_swaps
 from oloproof.decisions.deciding import check_policies, comparing_confidence, decide_comparison
 from oloproof.errors import ConfigurationError
 from oloproof.jsonform import to_json
+from oloproof.judge_checks import known_checks
 from oloproof.paired_runs import PairedRuns
 from oloproof.report.comparison_text import MAX_SLICE_LINES, comparison_text
 from oloproof.workplace import COMPARE_POLICY, RELEASE_POLICY, load_policies
@@ -38,7 +39,8 @@ def command(given: argparse.Namespace) -> int:
         comparison = pairs.comparison(comparing_confidence(policies))
         swaps = stage_swaps(given, store, comparison, (candidate, baseline), policies) if given.swap else ()
         unstable_by = {swap.criterion: swap.unstable for swap in swaps}
-        gate = decide_comparison(pairs, comparison, policies, lambda: rows(candidate.id), unstable_by)
+        checks = known_checks(given.config.absolute().parent, candidate.evaluators, store)
+        gate = decide_comparison(pairs, comparison, policies, lambda: rows(candidate.id), unstable_by, checks)
         record = {"comparison": to_json(comparison), "gate": to_json(gate)}
         if given.swap:
             record["swaps"] = [to_json(swap) for swap in swaps]

@@ -8,6 +8,7 @@ from oloproof.cli.output import emit, emit_record
 from oloproof.cli.stored import existing_store
 from oloproof.decisions.deciding import check_policies, decide_run
 from oloproof.jsonform import to_json
+from oloproof.judge_checks import known_checks
 from oloproof.report.decisions_text import decision_lines, gate_line, no_policy_text
 from oloproof.workplace import RELEASE_POLICY, load_policies
 
@@ -17,7 +18,8 @@ def command(given: argparse.Namespace) -> int:
     with existing_store(given.config) as store:
         run = store.runs.find_run(given.id)
         check_policies(policies, run.evaluators, run.slices, ("run",))
-        gate = decide_run(run, policies, lambda: store.runs.rows(run.id))
+        checks = known_checks(given.config.absolute().parent, run.evaluators, store)
+        gate = decide_run(run, policies, lambda: store.runs.rows(run.id), checks)
     if given.json:
         emit_record({"run": run.id, "gate": to_json(gate)})
     else:

@@ -18,6 +18,7 @@ from oloproof.diagnosis.attribution import StageSwap
 from oloproof.diagnosis.records import Diagnosis
 from oloproof.errors import ConfigurationError
 from oloproof.jsonform import from_json, to_json
+from oloproof.judge_checks import known_checks
 from oloproof.report.case_text import case_lines, case_text
 from oloproof.report.comparison_text import comparison_text
 from oloproof.report.diagnosed_case_text import diagnosed_case_text
@@ -76,9 +77,10 @@ def _decided(given: argparse.Namespace, store: Store, run: Run) -> tuple[Gate | 
     try:
         policies = load_policies(None, given.config.parent, RELEASE_POLICY)
         check_policies(policies, run.evaluators, run.slices, ("run",))
+        checks = known_checks(given.config.absolute().parent, run.evaluators, store)
     except ConfigurationError as error:
         return None, f"Gate: not decided; {error}"
-    return decide_run(run, policies, lambda: store.runs.rows(run.id)), ""
+    return decide_run(run, policies, lambda: store.runs.rows(run.id), checks), ""
 
 
 def _failures(rows: Iterable[CaseRow], run: Run, criterion: str | None) -> Iterator[CaseRow]:

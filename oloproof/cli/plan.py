@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from oloproof.cli.output import emit, emit_record
-from oloproof.cli.stored import existing_store
+from oloproof.cli.stored import existing_store, project_checks
 from oloproof.comparison import Comparison
 from oloproof.decisions.deciding import check_policies, decide_comparison, decide_run
 from oloproof.decisions.prospects import MOST_CASES, prospects_of
@@ -17,6 +17,7 @@ from oloproof.diagnosis.attribution import StageSwap
 from oloproof.errors import ConfigurationError
 from oloproof.evaluation import evaluator_records
 from oloproof.jsonform import from_json, to_json
+from oloproof.judge_checks import known_checks
 from oloproof.paired_runs import PairedRuns
 from oloproof.report.plan_text import prospects_text, settling_text
 from oloproof.settings.policy import Policy
@@ -52,7 +53,7 @@ def _ahead(given: argparse.Namespace, policies: Sequence[Policy]) -> tuple[str, 
     cases = given.cases or scan_suite(project).cases
     if cases > MOST_CASES:
         raise ConfigurationError(f"--cases: a plan looks at up to {MOST_CASES:,} cases, found {cases:,}")
-    prospects = prospects_of(policies, evaluators, cases)
+    prospects = prospects_of(policies, evaluators, cases, project_checks(project, evaluators))
     return prospects_text(cases, prospects), {"cases": cases, "rules": [to_json(each) for each in prospects]}
 
 
@@ -63,22 +64,25 @@ def _decided(given: argparse.Namespace, policies: Sequence[Policy]) -> tuple[str
     with existing_store(given.config) as store:
         kind, identity = store.runs.resolve(given.id)
         if kind == "run":
-            gate = _run_gate(store, identity, policies)
+            gate = _run_gate(given, store, identity, policies)
         elif kind == "comparison":
-            gate = _comparison_gate(store, identity, policies)
+            gate = _comparison_gate(given, store, identity, policies)
         else:
             raise ConfigurationError(f"{given.id} is a {kind}; a plan is made of a run or a comparison")
     record = {"id": identity, "rules": [to_json(decision) for decision in gate.decisions]}
     return settling_text(identity, gate.decisions), record
 
 
-def _run_gate(store: Store, identity: str, policies: Sequence[Policy]) -> Gate:
+def _run_gate(given: argparse.Namespace, store: Store, identity: str, policies: Sequence[Policy]) -> Gate:
     run = store.runs.get(identity)
     check_policies(policies, run.evaluators, run.slices, ("run",))
-    return decide_run(run, policies, lambda: store.runs.rows(run.id), foresee=True)
+    checks = known_checks(given.config.absolute().parent, run.evaluators, store)
+    return decide_run(run, policies, lambda: store.runs.rows(run.id), checks, foresee=True)
 
 
-def _comparison_gate(store: Store, identity: str, policies: Sequence[Policy]) -> Gate:
+def _comparison_gate(
+    given: argparse.Namespace, store: Store, identity: str, policies: Sequence[Policy]
+) -> Gate:
     """The gate of a stored comparison, decided again on what its runs hold."""
     record = store.runs.document(identity)
     comparison = from_json(Comparison, json.dumps(record["comparison"]))
@@ -88,4 +92,7 @@ def _comparison_gate(store: Store, identity: str, policies: Sequence[Policy]) ->
     rows = store.runs.rows
     pairs = PairedRuns(candidate, baseline, rows(candidate.id), rows(baseline.id))
     unstable = {swap.criterion: swap.unstable for swap in swaps}
-    return decide_comparison(pairs, comparison, policies, lambda: rows(candidate.id), unstable, foresee=True)
+    checks = known_checks(given.config.absolute().parent, candidate.evaluators, store)
+    return decide_comparison(
+        pairs, comparison, policies, lambda: rows(candidate.id), unstable, checks, foresee=True
+    )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from oloproof.errors import ConfigurationError
+from oloproof.judge_checks import known_checks
+from oloproof.judges.checks import JudgeCheck
+from oloproof.run_records import EvaluatorRecord
+from oloproof.settings.project import Project
 from oloproof.store.database import FILE, FOLDER
 from oloproof.workplace import Store, opened_store
 
@@ -26,3 +30,11 @@ def existing_store(config: Path) -> Iterator[Store]:
         raise ConfigurationError(f"{config.parent / FOLDER / FILE}: nothing is stored here yet; {what}")
     with opened_store(config.absolute().parent) as store:
         yield store
+
+
+def project_checks(project: Project, evaluators: Sequence[EvaluatorRecord]) -> dict[str, JudgeCheck]:
+    """What is known of a project's judges; without a store none was asked about anything."""
+    if not has_store(project.path):
+        return {}
+    with existing_store(project.path) as store:
+        return known_checks(project.root, evaluators, store)

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from oloproof.comparison import Comparison, SliceValue
 from oloproof.decisions.evidence import Differences, Evidence, ExactDifferences, Rate, Scores, Values
+from oloproof.judges.checks import JudgeCheck
 from oloproof.paired_runs import PairedRuns
 from oloproof.records import Interval, Metric, State
 from oloproof.run_records import CaseRow, Run
@@ -22,13 +23,15 @@ _Place = tuple[str, SliceValue | None]
 
 @dataclass(frozen=True)
 class Grounds:
-    """What one rule is decided on; see `oloproof.decisions.rules.Facts` for what the fields mean."""
+    """What one rule is decided on; see `oloproof.decisions.rules.Facts` for what the fields mean. `validated` is false
+    of a judge, which first has to meet the policy's bar; `check` is what is known of it."""
 
     evidence: Evidence
     failures: int = 0
     unstable: int = 0
     identical: bool = False
     validated: bool = True
+    check: JudgeCheck | None = None
 
 
 def place_of(rule: AnyRule) -> _Place:
@@ -47,11 +50,13 @@ def unattempted(run: Run) -> int:
 @dataclass
 class RunGrounds:
     """The grounds of rules on one run. `rows` gives its cases anew each time; they are read once, and only when the
-    run's metrics do not tell: for scores that need an interval of their own, and for a run that did not finish."""
+    run's metrics do not tell: for scores that need an interval of their own, and for a run that did not finish.
+    `checks` are what is known of judges, by criterion."""
 
     run: Run
     rows: Rows
     places: Collection[_Place] = field(default_factory=list)
+    checks: Mapping[str, JudgeCheck] = field(default_factory=dict)
 
     def of(self, rule: AnyRule) -> Grounds:
         place = place_of(rule)
@@ -64,6 +69,7 @@ class RunGrounds:
             evidence,
             failures=failures if isinstance(rule, ObservedCountRule) else 0,
             validated=self.run.evaluators[position].validated,
+            check=self.checks.get(rule.metric),
         )
 
     def _evidence(self, place: _Place) -> Evidence:
@@ -158,11 +164,12 @@ class _StoredScores(Scores):
 @dataclass(frozen=True)
 class PairGrounds:
     """The grounds of rules on a pair of runs. `comparison` holds intervals that need not be made again; `unstable`
-    names for each criterion the new failures that passed when they were repeated."""
+    names for each criterion the new failures that passed when they were repeated, `checks` what is known of judges."""
 
     pairs: PairedRuns
     comparison: Comparison
     unstable: Mapping[str, Collection[str]] = field(default_factory=dict)
+    checks: Mapping[str, JudgeCheck] = field(default_factory=dict)
 
     def of(self, rule: AnyRule, policy: Policy) -> Grounds:
         metric, within = place_of(rule)
@@ -187,6 +194,7 @@ class PairGrounds:
             unstable=sum(case_id in doubtful for case_id in failures),
             identical=self.comparison.identical and not absent,
             validated=position is None or self.pairs.candidate.evaluators[position].validated,
+            check=self.checks.get(metric),
         )
 
     def _known(self, criterion: str, within: SliceValue | None, absent: int) -> Interval | None:

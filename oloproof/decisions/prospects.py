@@ -7,7 +7,7 @@ by how many pairs have to become better while none becomes worse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,6 +21,8 @@ from oloproof.decisions.evidence import (
     Tested,
     Weighted,
 )
+from oloproof.decisions.standing import standing_of
+from oloproof.judges.checks import JudgeCheck
 from oloproof.run_records import EvaluatorRecord
 from oloproof.settings.policy import Policy, PolicyConfig
 from oloproof.settings.rules import (
@@ -80,16 +82,23 @@ class Prospect:
 
 
 def prospects_of(
-    policies: Sequence[Policy], evaluators: Sequence[EvaluatorRecord], cases: int
+    policies: Sequence[Policy],
+    evaluators: Sequence[EvaluatorRecord],
+    cases: int,
+    checks: Mapping[str, JudgeCheck] | None = None,
 ) -> list[Prospect]:
-    """What so many cases can decide of each rule of policies that fit the evaluators."""
+    """What so many cases can decide of each rule of policies that fit the evaluators. `checks` are what is known of
+    judges, by criterion."""
     known = {evaluator.criterion: evaluator for evaluator in evaluators}
     found = []
     for policy in policies:
+        level = policy.config.confidence_level
         for rule in policy.config.rules:
             evaluator = known[rule.metric]
             prospect = prospect_of(rule, policy.config, evaluator.kind == "pass_fail", cases)
-            found.append(replace(prospect, validated=evaluator.validated))
+            check = (checks or {}).get(rule.metric, JudgeCheck(rule.metric))
+            validated = evaluator.validated or standing_of(check, policy.config.judges, level).met
+            found.append(replace(prospect, validated=validated))
     return found
 
 

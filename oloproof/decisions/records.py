@@ -30,13 +30,38 @@ class Outlook:
 
 
 @dataclass(frozen=True)
+class JudgeStanding:
+    """How a judge stands to what its policy asks for before a rule may rest on it. Of `labels` answers that people
+    labelled, and the judge as it is defined at present was asked about, both said the same of `agreement` (a share,
+    None of none); `interval` is that share's. The judge was not asked about `unasked` more. `missing_labels` is how
+    many more it takes at least, if it agrees with all of them. `minimum_labels` and `minimum_agreement` are the
+    policy's; they and `missing_labels` are None when the policy sets none, and then no number of labels is enough."""
+
+    labels: int
+    unasked: int
+    agreement: float | None
+    interval: Interval
+    minimum_labels: int | None = None
+    minimum_agreement: float | None = None
+    missing_labels: int | None = None
+
+    @property
+    def met(self) -> bool:
+        """Whether rules may rest on it."""
+        if self.minimum_labels is None or self.minimum_agreement is None:
+            return False
+        return self.labels >= self.minimum_labels and self.interval.lower >= self.minimum_agreement
+
+
+@dataclass(frozen=True)
 class Decision:
     """One rule decided. What it read: the estimate and interval of a metric or difference, or counts; of `observed`
     cases, or pairs, while `missing` more gave no result.
 
     `scope` is `all` or the slice that the rule is about. `adjusted_p` is what the p-value of its failing comes to
     within its `family`. `always_blocks` is set when there was too little to decide on; then the gate blocks whatever
-    `block_on` says. `outlook` says what would settle a rule that is open, where that was asked.
+    `block_on` says. `outlook` says what would settle a rule that is open, where that was asked. `judge`
+    is set when the metric is a judge's.
     """
 
     rule: str
@@ -55,6 +80,7 @@ class Decision:
     observed: int = 0
     missing: int = 0
     outlook: Outlook | None = None
+    judge: JudgeStanding | None = None
 
 
 class GateState(StrEnum):

@@ -109,7 +109,8 @@ class JudgeEvaluator(Evaluator):
     @property
     def own_rubric(self) -> str:
         """The user's rubric; "" where ours is in force."""
-        return self.rubric_text or self._file_text
+        text = self.rubric_text or self._file_text
+        return "" if text == self.default_rubric else text
 
     @property
     def rubric(self) -> str:

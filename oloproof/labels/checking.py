@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
-from oloproof.evaluators import CitationSupportJudge, GroundednessJudge, JudgeEvaluator, RubricJudge
+from oloproof.evaluators import JudgeEvaluator
+from oloproof.execution.driver import Driver
 from oloproof.execution.steps import StepsTo
 from oloproof.judges.asking import Asking
 from oloproof.judges.checks import JudgeCheck
 from oloproof.judges.verdicts import Verdict
 from oloproof.labels.files import Label
 from oloproof.labels.items import Item, asks_the_same
-from oloproof.records import Judgment, State
+from oloproof.records import State
 from oloproof.statistics.agreement import Agreement
-
-_JUDGES: dict[str, type[JudgeEvaluator]] = {
-    "groundedness_judge": GroundednessJudge,
-    "citation_support_judge": CitationSupportJudge,
-    "rubric_judge": RubricJudge,
-}
-
-
-def judge_from(definition: Mapping[str, Any]) -> JudgeEvaluator | None:
-    """The judge that a run recorded by its definition; None when it was no judge."""
-    kind = _JUDGES.get(str(definition.get("type")))
-    if kind is None:
-        return None
-    settings = {name: value for name, value in definition.items() if name not in ("code_version", "rubric")}
-    if definition["rubric"] != kind.default_rubric:
-        settings["rubric_text"] = definition["rubric"]
-    return kind.model_validate(settings)
 
 
 def labelled(judge: JudgeEvaluator, labels: Iterable[Label]) -> list[Label]:
@@ -39,12 +23,22 @@ def labelled(judge: JudgeEvaluator, labels: Iterable[Label]) -> list[Label]:
     return [label for label in labels if label.verdict != "unsure" and asks_the_same(judge, label.item)]
 
 
-def asking_about(
-    judge: JudgeEvaluator, labels: Iterable[Label], asking: Asking
-) -> Iterator[tuple[Item, StepsTo[Judgment]]]:
-    """The steps that ask a judge about each labelled item; their answers are kept."""
-    for label in labelled(judge, labels):
-        yield label.item, asking.judge(judge, label.item.questions(judge))
+class LabelledAnswers(NamedTuple):
+    """A judge with the answers that people labelled for it."""
+
+    judge: JudgeEvaluator
+    labels: Sequence[Label]
+
+
+def ask_about(answers: Iterable[LabelledAnswers], asking: Asking, driver: Driver) -> None:
+    """Ask judges about the labelled answers of which no answer of theirs is kept."""
+    work = (
+        (label.item.id, asking.judge(judge, label.item.questions(judge)))
+        for judge, labels in answers
+        for label in labelled(judge, labels)
+    )
+    for _ in driver.run(work):
+        pass
 
 
 def check_judge(judge: JudgeEvaluator, labels: Sequence[Label], asking: Asking) -> JudgeCheck:
@@ -89,3 +83,10 @@ def _steady(judge: JudgeEvaluator, item: Item, asking: Asking) -> bool | None:
         if len(set(verdicts)) > 1:
             return False
     return True
+
+
+def configured_as(judge: JudgeEvaluator, configured: Iterable[JudgeEvaluator]) -> JudgeEvaluator:
+    """The configured judge that judges the same as a recorded one: it knows what changes no verdict, such as where the
+    key stands. The recorded one itself when there is none."""
+    same = (each for each in configured if each.definition() == judge.definition())
+    return next(same, judge)

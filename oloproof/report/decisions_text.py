@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oloproof.decisions.records import Decision, Gate
+from oloproof.report.standing_text import standing_text
 from oloproof.report.terminal import plain
 from oloproof.statistics.exact_difference import METHOD as EXACT
 from oloproof.statistics.figures import points_interval
@@ -21,13 +22,21 @@ GATE_REASONS = {
 
 
 def decision_lines(decisions: Sequence[Decision]) -> list[str]:
-    """The heading and one line a rule: id, metric, what it asks, state, reason code."""
+    """The heading and one line a rule: id, metric, what it asks, state, reason code. Before them, how the judges stand
+    that rules read."""
     if not decisions:
         return []
     return [
+        *judge_lines(decisions),
         "Decisions",
         *(f"  {plain(d.rule)}  {about_text(d)}  {_asks(d)}  {d.state.value}  {d.reason}" for d in decisions),
     ]
+
+
+def judge_lines(decisions: Sequence[Decision]) -> list[str]:
+    """How each judge stands that a rule reads, once a judge and bar."""
+    found = {f"  {d.metric}: {standing_text(d.judge)}": None for d in decisions if d.judge is not None}
+    return ["Judges", *found] if found else []
 
 
 def no_policy_text(gate: Gate) -> str:

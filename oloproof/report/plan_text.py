@@ -67,7 +67,7 @@ def _at_this_size(prospect: Prospect) -> str:
     if prospect.cases < (prospect.min_support or 0):
         parts.insert(0, f"cannot pass below min_support {prospect.min_support}")
     if not prospect.validated:
-        parts.insert(0, "cannot pass: the judge was never checked against people")
+        parts.insert(0, "cannot pass: the judge was not checked well enough against people")
     if prospect.requires_manual_review:
         parts.insert(0, "asks for a person unless it fails")
     return "; ".join(part for part in parts if part)

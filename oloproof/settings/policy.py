@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from oloproof.errors import ConfigurationError
-from oloproof.settings.fields import ListOf, Settings, Share, Text, Version
+from oloproof.settings.fields import Count, ListOf, Settings, Share, Text, Version, not_null
 from oloproof.settings.rules import AnyRule, DifferenceMethod, DifferenceRule
 from oloproof.settings.validation import validate
 from oloproof.settings.wording import capped, hint
@@ -26,11 +26,20 @@ SLICE_VALUES = {
 }
 
 
+class JudgeBar(Settings):
+    """What a judge must meet before a rule may rest on it: on at least `minimum_labels` answers that people labelled,
+    the lower end of its agreement with them must reach `minimum_agreement`."""
+
+    minimum_agreement: Annotated[float, Field(gt=0, lt=1)] = 0.8
+    minimum_labels: Count = 30
+
+
 class PolicyConfig(Settings):
     """The contents of a policy file.
 
     `max_missing_fraction` is the share of a rule's cases (or pairs) that may be missing before it blocks whatever
     `block_on` says; a rule may set its own. `families` names groups of rules that ask several questions at once.
+    Without `judges` no rule on a judge's criterion is ever decided.
     """
 
     version: Version
@@ -42,6 +51,7 @@ class PolicyConfig(Settings):
     on_partial_run: Literal["block", "warn"] = "block"
     on_suite_change: Literal["allow", "review"] = "allow"
     families: ListOf[Text] = ()
+    judges: Annotated[JudgeBar | None, BeforeValidator(not_null, json_schema_input_type=JudgeBar)] = None
     rules: Annotated[ListOf[AnyRule], Field(min_length=1)]
 
     def method_of(self, rule: DifferenceRule) -> DifferenceMethod:
