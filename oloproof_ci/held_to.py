@@ -11,6 +11,7 @@ from oloproof.errors import ConfigurationError, OloproofError
 from oloproof.evaluation import Suite, evaluator_records
 from oloproof.evaluators import AnyEvaluator
 from oloproof.execution.host import AppHost
+from oloproof.judge_checks import Labels
 from oloproof.run_records import Run
 from oloproof.settings.policy import Policy
 from oloproof.settings.project import Project
@@ -19,6 +20,7 @@ from oloproof_ci.adapting import adapt, review
 from oloproof_ci.base_files import BaseFiles
 from oloproof_ci.findings import LastResults
 from oloproof_ci.gate_policies import GatePolicies
+from oloproof_ci.label_changes import changed_labels
 from oloproof_ci.loosening import loosened_policies, loosened_suite
 from oloproof_ci.report import Loosening, PolicyFile, SuiteChanges, Warning
 from oloproof_ci.suite_changes import changed_cases, differing_lines, with_evaluators
@@ -58,14 +60,17 @@ def held_to(
     base: AppHost | None,
     files: BaseFiles,
     store: Store,
+    labels: Labels,
 ) -> HeldTo:
-    """What the head's run is held to. `base` is the app of the base, None when there is none; `files` are its files."""
+    """What the head's run is held to. `base` is the app of the base, None when there is none; `files` are its files.
+    `labels` are the head's."""
     changes = None if base is None else _changes(head, suite, base, files, store)
     evaluators = changes.evaluators if changes else ()
     adapted = adapt(chosen.deciding, head.evaluators, suite.slices, evaluators)
     loosened = loosened_policies(chosen.base, chosen.head, evaluators)
     if base is not None and changes is not None:
         loosened += loosened_suite(changes, base.project, project)
+        loosened += changed_labels(labels, base.project, files, evaluators)
     return HeldTo(
         policies=adapted.policies,
         files=chosen.files,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from oloproof.pairing import EvaluatorChange
-from oloproof.settings.policy import Policy, PolicyConfig
+from oloproof.settings.policy import JudgeBar, Policy, PolicyConfig
 from oloproof.settings.project import Project
 from oloproof.settings.rules import AnyRule
 from oloproof_ci.report import Loosening, SuiteChanges
@@ -134,6 +134,7 @@ def _settings(before: Policy, after: Policy) -> Iterator[Loosening]:
         was, now = getattr(old, key), getattr(new, key)
         if looser(was, now):
             yield Loosening(where, key, _written(was), _written(now))
+    yield from _judges(old.judges, new.judges, where)
     if new.confidence_level > old.confidence_level and not _open_blocks(
         new
     ):  # rules may be open where they failed
@@ -148,6 +149,23 @@ def _settings(before: Policy, after: Policy) -> Iterator[Loosening]:
         yield Loosening(where, "block_on", _states(old.block_on), _states(new.block_on))
     if _unseen(new) - _unseen(old) - set(old.block_on):
         yield Loosening(where, "warn_on", _states(old.warn_on), _states(new.warn_on))
+
+
+def _judges(before: JudgeBar | None, after: JudgeBar | None, where: str) -> Iterator[Loosening]:
+    """A lower bar for judges. Without any no judge decides, so the first one lets judges decide what none did."""
+    if after is None or before == after:
+        return
+    if before is None:
+        yield Loosening(where, "judges", "not set", _bar(after))
+        return
+    for key in ("minimum_agreement", "minimum_labels"):
+        was, now = getattr(before, key), getattr(after, key)
+        if now < was:
+            yield Loosening(where, f"judges.{key}", _written(was), _written(now))
+
+
+def _bar(bar: JudgeBar) -> str:
+    return f"agreement of {bar.minimum_agreement} on {bar.minimum_labels} labels"
 
 
 def _questions(policy: PolicyConfig) -> Counter[str]:

@@ -18,6 +18,7 @@ from oloproof.errors import ConfigurationError, UnfinishedError
 from oloproof.evaluation import Suite, evaluator_records
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
+from oloproof.judge_checks import Labels, checks_of, labels_of, to_ask_about
 from oloproof.paired_runs import PairedRuns
 from oloproof.report.run_text import programs_sentence, stale_sentence
 from oloproof.run_records import Run
@@ -76,6 +77,7 @@ class Preview:
         self._head = head
         self._dirty = False
         self._held_to = NOTHING
+        self._labels: Labels = {}
 
     def report(self, base: Base) -> Report:
         """Measure both sides. Raises ConfigurationError when the head cannot be measured as it is written; a base
@@ -108,9 +110,10 @@ class Preview:
             facts, name = self._checked(host, policies)
             with self._opened_store(host, name) as store:
                 suite = Suite.of(project, facts, name, host.evaluators(store.outlines))
-                run = evaluate(suite, host, store, self._watch("head"))
+                run = self._evaluate_head(suite, host, store, policies)
                 self._held_to = alone(policies)
-                gate = decide_run(run, policies, lambda: store.runs.rows(run.id))
+                checks = checks_of(run.evaluators, self._labels, store)
+                gate = decide_run(run, policies, lambda: store.runs.rows(run.id), checks)
                 head = Measured(host, run)
                 if self._earlier is not None and self._head is not None and not self._dirty:
                     self._earlier.seed(suite.project, self._head.sha, run_inputs(suite, run.system), run.id)
@@ -131,6 +134,7 @@ class Preview:
         project = self._project
         with self._lodgings.reading():
             facts = scan_suite(project)
+            self._labels = labels_of(project.root, evaluator_records(project.config.evaluators))
         name = host.check()
         host.check_evaluators()
         records = evaluator_records(project.config.evaluators)
@@ -149,10 +153,10 @@ class Preview:
         tree: Path,
     ) -> Report:
         baseline = base_problem or self._evaluate_base(suite, base_host, base, store, host)
-        run = evaluate(suite, host, store, self._watch("head"))
+        run = self._evaluate_head(suite, host, store, policies.deciding)
         head = Measured(host, run)
         files = BaseFiles(self._repository, base.sha, tree, self._lodgings.reading)
-        self._held_to = held_to(policies, run, suite, self._project, base_host, files, store)
+        self._held_to = held_to(policies, run, suite, self._project, base_host, files, store, self._labels)
         if baseline.measured is None:
             gate = self._held_to.gate(self._gate_without_base(run, store, baseline))
             return self._report(store, suite, head, base, None, gate, None, (), _warnings(run, None))
@@ -162,6 +166,11 @@ class Preview:
             if report.base is None
             else replace(report, base=replace(report.base, since=baseline.since))
         )
+
+    def _evaluate_head(self, suite: Suite, host: AppHost, store: Store, policies: Sequence[Policy]) -> Run:
+        """The head's run. Its judges are asked about labelled answers too, where the policies want to know."""
+        about = to_ask_about(self._project, policies, self._labels)
+        return evaluate(suite, host, store, self._watch("head"), about=about)
 
     def _evaluate_base(
         self, suite: Suite, host: AppHost | None, base: Base, store: Store, judge: AppHost
@@ -188,7 +197,9 @@ class Preview:
         return None if found is None else reusable_run(found, store, suite, system)
 
     def _gate_without_base(self, run: Run, store: Store, baseline: Baseline) -> Gate:
-        gate = decide_run(run, self._held_to.policies, lambda: store.runs.rows(run.id), foresee=True)
+        checks = checks_of(run.evaluators, self._labels, store)
+        rows = store.runs.rows
+        gate = decide_run(run, self._held_to.policies, lambda: rows(run.id), checks, foresee=True)
         if baseline.reason == "baseline_absent":
             return at_least_warn(gate, baseline.reason, baseline.detail)
         return unfinished(baseline.reason, baseline.detail, gate.decisions)
@@ -210,6 +221,7 @@ class Preview:
             self._held_to.policies,
             lambda: store.runs.rows(head.run.id),
             unstable,
+            checks_of(head.run.evaluators, self._labels, store),
             foresee=True,
         )
         gate = self._held_to.gate(decided)

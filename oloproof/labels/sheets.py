@@ -67,7 +67,8 @@ def sheet_text(items: Sequence[Item], criterion: str, run: str, form: Format) ->
 
 def guarded(cell: str) -> str:
     """A cell of which no spreadsheet program takes anything for a formula."""
-    return _FORMULA.sub(r"\1\2'", cell)
+    found = _FORMULA.sub(r"\1\2'", cell)
+    return f"'{found}" if found.startswith(("\t", "\r", "\n")) else found
 
 
 def _shown(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from oloproof.decisions.records import Decision, RuleState
+from oloproof.report.standing_text import standing_text
 from oloproof_ci.adapting import SUITE_CHANGE
 from oloproof_ci.report import Report
 from oloproof_ci.sections.decisions import COUNTING_KINDS, PAIR_KINDS, asked, found_text, scope_text
@@ -14,7 +15,7 @@ from oloproof_ci.sections.words import base_name, counted, named
 _UNDECIDED = {
     "missingness_exceeds_policy": "**Too many results of {metric} are missing**, {missing} of {total}",
     "insufficient_support": "**{metric} was observed on too few cases**, {seen}",
-    "evaluator_not_validated": "**{metric} comes from a judge that was never checked against people**",
+    "evaluator_not_validated": "**{metric} comes from a judge that was not checked well enough against people**{judge}",
 }
 
 
@@ -58,9 +59,18 @@ def _undecided(decision: Decision, report: Report, rule: str, metric: str, found
         return None
     seen, total = decision.observed, decision.observed + decision.missing
     matter = _UNDECIDED[decision.reason].format(
-        metric=metric, seen=counted(seen, "case"), missing=decision.missing, total=total
+        metric=metric,
+        seen=counted(seen, "case"),
+        missing=decision.missing,
+        total=total,
+        judge=_judge(decision),
     )
     return f"{matter}, so {rule} cannot be decided."
+
+
+def _judge(decision: Decision) -> str:
+    """How the judge stands that a rule reads."""
+    return "" if decision.judge is None else f" ({standing_text(decision.judge)})"
 
 
 def _count_claim(decision: Decision, metric: str, base: str) -> str:

@@ -40,7 +40,7 @@ RULE_REASONS = {
     "no_observations": "nothing was observed",
     "missingness_exceeds_policy": "too many results are missing",
     "insufficient_support": "too few cases",
-    "evaluator_not_validated": "the judge was never checked against people",
+    "evaluator_not_validated": "the judge was not checked well enough against people",
     "policy_requires_review": "the policy wants a person to look",
     "not_excluded_after_correction": "the interval misses this, but for one of several questions not clearly enough",
 }

@@ -14,7 +14,7 @@ from test_markdown import HOSTILE, PARSERS, Page, assert_inert, hostile, render
 
 from oloproof.comparison import Comparison, Flips, PairedMetric, PairedSliceRow
 from oloproof.decisions import claims, rules
-from oloproof.decisions.records import Decision, Gate, GateState, Outlook, RuleState
+from oloproof.decisions.records import Decision, Gate, GateState, JudgeStanding, Outlook, RuleState
 from oloproof.diagnosis import labels
 from oloproof.diagnosis.attribution import StageSwap, Swap, SwapFactor, attribution, left_out
 from oloproof.diagnosis.experiments import TriedExperiment
@@ -445,7 +445,11 @@ SLICE_RULE = not_worse_rule(
 )
 MISSED_RULE = not_worse_rule(OPEN, "missingness_exceeds_policy", observed=4, missing=9, always_blocks=True)
 THIN_RULE = new_failures_rule(OPEN, "insufficient_support")
-JUDGE_RULE = not_worse_rule(OPEN, "evaluator_not_validated")
+JUDGE_RULE = not_worse_rule(
+    OPEN,
+    "evaluator_not_validated",
+    judge=JudgeStanding(18, 2, 17 / 18, interval(0.727, 0.998), 30, 0.8, 10),
+)
 SAME_RULE = not_worse_rule(
     FAIL,
     "systems_identical",
@@ -625,8 +629,10 @@ SENTENCES = {
     "be decided. No case that passes on `main` fails here.",
     "too few": "**`answer_correct` was observed on too few cases**, 13 cases, so rule `no-new-failures` cannot "
     "be decided.",
-    "not validated": "**`answer_correct` comes from a judge that was never checked against people**, so rule "
-    "`answers-not-worse` cannot be decided. No case that passes on `main` fails here.",
+    "not validated": "**`answer_correct` comes from a judge that was not checked well enough against people** (agrees "
+    "with people on 94.4% [72.6%, 99.8%] of 18 labelled answers; the policy asks for at least 80.0% on at least 30: it "
+    "was not asked about 2 labelled ones yet, at least 10 more labels are missing), so rule `answers-not-worse` cannot "
+    "be decided. No case that passes on `main` fails here.",
     "no better for being the same": "**Nothing that could change `answer_correct` differs from `main`**; rule "
     "`answers-not-worse` asks for better than before. No case that passes on `main` fails here.",
     "higher": "**`answer_correct` is worse here than on `main`**: +50.0 points [+25.0, +75.0]; rule "
