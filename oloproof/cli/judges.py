@@ -21,9 +21,11 @@ from oloproof.execution.driver import Driver
 from oloproof.jsonform import to_json
 from oloproof.judges.asking import Asking
 from oloproof.judges.calling import Provider
+from oloproof.judges.costs import Ledger
 from oloproof.labels.checking import LabelledAnswers, ask_about, check_judge, configured_as
 from oloproof.labels.files import Label, read_labels
 from oloproof.report.judge_text import judge_text, measured
+from oloproof.report.judges_text import costs_text
 from oloproof.settings.policy import Policy
 from oloproof.settings.project import Project, load_project
 from oloproof.store.judge_calls import JudgeCalls
@@ -45,7 +47,7 @@ def command(given: argparse.Namespace) -> int:
     with opened_store(project.root) as store:
         judge = _judge(given, project, store)
         labels = list(read_labels(project.root, given.criterion).values())
-        asking = Asking(JudgeCalls(store.database, time.time), prices(project))
+        asking = Asking(JudgeCalls(store.database, time.time), Ledger(prices(project)))
         if given.ask:
             _ask(project, LabelledAnswers(judge, labels), asking, store)
         record, text = _checked(judge, labels, asking, policies)
@@ -71,9 +73,12 @@ def _checked(
         "check": to_json(check),
         "figures": to_json(figures),
         "policies": {path: {**to_json(each), "met": each.met} for path, each in standings.items()},
-        "asked": asking.costs._asdict(),
+        "asked": asking.ledger.costs._asdict(),
     }
-    return record, judge_text(judge.model, check, figures, standings)
+    text = judge_text(judge.model, check, figures, standings)
+    if asking.ledger.costs.calls:
+        text += f"\nAsked: {costs_text(asking.ledger.costs)}"
+    return record, text
 
 
 def _judge(given: argparse.Namespace, project: Project, store: Store) -> JudgeEvaluator:

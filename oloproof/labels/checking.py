@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from oloproof.evaluators import JudgeEvaluator
 from oloproof.execution.driver import Driver
 from oloproof.execution.steps import StepsTo
-from oloproof.judges.asking import Asking
+from oloproof.judges.asking import Asking, Kept, said
 from oloproof.judges.checks import JudgeCheck
 from oloproof.judges.verdicts import Verdict
 from oloproof.labels.files import Label
@@ -51,10 +51,10 @@ def check_judge(judge: JudgeEvaluator, labels: Sequence[Label], asking: Asking) 
         if found is None:
             unasked += 1
             continue
-        said = "missing" if found.state is not State.OBSERVED else "passed" if found.passed else "failed"
-        counts[f"{'good' if label.verdict == 'pass' else 'bad'}_{said}"] += 1
+        verdict = "missing" if found.state is not State.OBSERVED else "passed" if found.passed else "failed"
+        counts[f"{'good' if label.verdict == 'pass' else 'bad'}_{verdict}"] += 1
         if judge.repeats > 1:
-            same = _steady(judge, label.item, asking)
+            same = _steady(judge, label.item, asking.kept)
             repeated += same is not None
             steady += same is True
     unsure = sum(label.verdict == "unsure" for label in labels)
@@ -73,10 +73,9 @@ def known(steps: StepsTo[Any]) -> Any:
     return None
 
 
-def _steady(judge: JudgeEvaluator, item: Item, asking: Asking) -> bool | None:
+def _steady(judge: JudgeEvaluator, item: Item, kept: Kept) -> bool | None:
     """Whether each sample of each question came out the same; None when a question has fewer than two verdicts."""
-    for question in item.questions(judge):
-        samples = [known(asking.sample(judge, question, number)) for number in range(judge.repeats)]
+    for samples in said(judge, item.questions(judge), kept):
         verdicts = [each.verdict for each in samples if isinstance(each, Verdict)]
         if len(verdicts) < 2:
             return None
