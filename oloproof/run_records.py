@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from oloproof.identity.system import System
 from oloproof.judges.costs import JudgeCosts
 from oloproof.records import FAILED, PASSED, Attempt, Judgment, Metric, StageError, State
+from oloproof.statistics.agreement import CorrectedRate
 
 
 class Tally(NamedTuple):
@@ -73,7 +74,8 @@ class Run:
     8601 in UTC. `config` is the configuration's path as the user gave it, `seconds` is the whole evaluation,
     `stage_seconds` what the stage calls made in it took together. `stale` is set when a file that retrievals had read
     changed under an unchanged index_version. `programs` are those that the user's code started for its results: what
-    they read is not seen. `ingredients` says for each stage what its code fingerprint is made of.
+    they read is not seen. `corrected` are the pass rates that people would have
+    found, of judges that are to be corrected. `ingredients` says for each stage what its code fingerprint is made of.
     """
 
     id: str
@@ -101,6 +103,7 @@ class Run:
     stale: StaleRetrievals | None = None
     programs: tuple[str, ...] = ()
     judges: JudgeCosts | None = None
+    corrected: tuple[CorrectedRate, ...] = ()
     ingredients: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def metric(self, criterion: str) -> Metric | None:

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +23,7 @@ from oloproof.judges.asking import Asking
 from oloproof.judges.calling import Limits, Provider
 from oloproof.judges.costs import Ledger, Price
 from oloproof.labels.checking import LabelledAnswers, ask_about
+from oloproof.labels.correcting import corrected_rates
 from oloproof.run_records import Run
 from oloproof.settings.cases import CaseFileFacts, iter_cases, scan_cases
 from oloproof.settings.policy import Policy, load_policy
@@ -192,7 +193,13 @@ def evaluate(
     with guarded(host, store):
         if judges.asking is not None:
             ask_about(about, judges.asking, host.driver(store.database.commit))
-        return evaluation.run(host.driver)
+        run = evaluation.run(host.driver)
+    corrected = tuple(corrected_rates(run, about, store.runs, store.results))
+    if corrected:
+        run = replace(run, corrected=corrected)
+        store.runs.put(run)
+        store.database.commit()
+    return run
 
 
 def foreseen(suite: Suite, host: AppHost, store: Store) -> Outlook:

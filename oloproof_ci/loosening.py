@@ -134,7 +134,7 @@ def _settings(before: Policy, after: Policy) -> Iterator[Loosening]:
         was, now = getattr(old, key), getattr(new, key)
         if looser(was, now):
             yield Loosening(where, key, _written(was), _written(now))
-    yield from _judges(old.judges, new.judges, where)
+    yield from _judges(old, new, where)
     if new.confidence_level > old.confidence_level and not _open_blocks(
         new
     ):  # rules may be open where they failed
@@ -151,21 +151,24 @@ def _settings(before: Policy, after: Policy) -> Iterator[Loosening]:
         yield Loosening(where, "warn_on", _states(old.warn_on), _states(new.warn_on))
 
 
-def _judges(before: JudgeBar | None, after: JudgeBar | None, where: str) -> Iterator[Loosening]:
-    """A lower bar for judges. Without any no judge decides, so the first one lets judges decide what none did."""
-    if after is None or before == after:
-        return
-    if before is None:
-        yield Loosening(where, "judges", "not set", _bar(after))
+def _judges(old: PolicyConfig, new: PolicyConfig, where: str) -> Iterator[Loosening]:
+    """A lower bar for judges; without any no judge decides. Where what is undecided does not block, a higher bar is
+    looser too, since what would have failed may then be undecided."""
+    before, after = old.judges, new.judges
+    if before is None or after is None:
+        if before != after and (before is None or not _open_blocks(new)):
+            yield Loosening(where, "judges", _bar(before), _bar(after))
         return
     for key in ("minimum_agreement", "minimum_labels"):
         was, now = getattr(before, key), getattr(after, key)
-        if now < was:
+        if now < was or (now > was and not _open_blocks(new)):
             yield Loosening(where, f"judges.{key}", _written(was), _written(now))
 
 
-def _bar(bar: JudgeBar) -> str:
-    return f"agreement of {bar.minimum_agreement} on {bar.minimum_labels} labels"
+def _bar(bar: JudgeBar | None) -> str:
+    return (
+        "not set" if bar is None else f"agreement of {bar.minimum_agreement} on {bar.minimum_labels} labels"
+    )
 
 
 def _questions(policy: PolicyConfig) -> Counter[str]:

@@ -36,7 +36,7 @@ def decision_lines(decisions: Sequence[Decision]) -> list[str]:
 def judge_lines(decisions: Sequence[Decision]) -> list[str]:
     """How each judge stands that a rule reads, once a judge and bar."""
     found = {f"  {d.metric}: {standing_text(d.judge)}": None for d in decisions if d.judge is not None}
-    return ["Judges", *found] if found else []
+    return ["Judges held against people", *found] if found else []
 
 
 def no_policy_text(gate: Gate) -> str:

@@ -9,6 +9,7 @@ from oloproof.decisions.records import Gate
 from oloproof.records import Judgment, Metric, State
 from oloproof.report.decisions_text import decision_lines, gate_line, no_policy_text
 from oloproof.report.judges_text import costs_text
+from oloproof.report.standing_text import corrected_lines
 from oloproof.report.tables import grid
 from oloproof.report.terminal import plain
 from oloproof.report.unstable_text import unstable_lines
@@ -36,7 +37,7 @@ def run_text(
     """What `oloproof run` prints; without a gate what comes before it. `rows` gives the run's cases, which are looked
     at when some errored; `unstable` are those that are remembered as such."""
     heading = _heading(run) if gate is None else _heading(run) + no_policy_text(gate)
-    lines = [heading, *_table(run.metrics), *_slices(run)]
+    lines = [heading, *_table(run.metrics), *corrected_lines(run.corrected), *_slices(run)]
     lines += reuse_lines(run)
     if run.errored:
         lines += _error_lines(run, rows())

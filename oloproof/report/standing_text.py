@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from oloproof.decisions.records import JudgeStanding
+from oloproof.statistics.agreement import CorrectedRate
 from oloproof.statistics.figures import percent, percent_interval
 
 
@@ -36,6 +39,19 @@ def lacks_text(judge: JudgeStanding) -> str:
     elif judge.missing_labels:
         parts.append(f"at least {_labels(judge.missing_labels)} missing")
     return f"{bar}: {', '.join(parts)}"
+
+
+def corrected_lines(rates: Sequence[CorrectedRate]) -> list[str]:
+    """The pass rates that people would have found, beside those that judges found on the same answers."""
+    return [f"Corrected: {corrected_text(rate)}" for rate in rates]
+
+
+def corrected_text(rate: CorrectedRate) -> str:
+    """`polite 71.0% [58.2%, 83.9%] for the judge's errors on 50 labelled answers; as judged 75.0%`."""
+    missing = f", {rate.missing} of which no error is known" if rate.missing else ""
+    of = _answers(rate.labels + rate.missing)
+    figures = f"{percent(rate.estimate)} {percent_interval(rate.interval)}"
+    return f"{rate.criterion} {figures} by the judge's errors on {of}{missing}; as judged {percent(rate.raw)}"
 
 
 def _answers(count: int) -> str:

@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -181,6 +182,47 @@ def test_no_label_helps_where_the_policy_has_no_bar(judged: Callable[..., Path],
     state, reason, judge = gate(folder, quick)
     assert (state, reason) == ("INSUFFICIENT_EVIDENCE", "evaluator_not_validated")
     assert judge["missing_labels"] is None
+
+
+def test_repeats_show_how_steady_a_judge_is(
+    judged: Callable[..., Path], quick: Oloproof, model: Model
+) -> None:
+    folder = judged(["yes, please", "maybe", "no"], repeats=3)
+    said = Counter[str]()
+
+    def wavering(prompt: str) -> str:
+        said[prompt] += 1
+        return "pass" if "please" in prompt or ("maybe" in prompt and said[prompt] == 2) else "fail"
+
+    model.verdict = wavering
+    quick("run", cwd=folder)
+    quick("labels", "import", filled(folder, [truth(x) for x in exported(folder, quick)]), cwd=folder)
+    record = quick("judges", "check", "polite", "latest", "--json", cwd=folder).record
+    assert (record["check"]["repeated"], record["check"]["steady"]) == (3, 2)
+    assert record["figures"]["agreement"]["estimate"] == 1.0
+    shown = quick("judges", "check", "polite", cwd=folder).stdout
+    assert [row for row in shown.splitlines() if "same verdict in all repeats" in row and "66.7%" in row]
+
+
+def test_the_rate_that_people_would_find_stands_beside_the_judges(
+    judged: Callable[..., Path], quick: Oloproof
+) -> None:
+    folder = judged(["yes, please"] * 30 + ["no"] * 20, corrected=True)
+    quick("run", cwd=folder)
+    lines = [truth(line) for line in exported(folder, quick, "--sample", "40")]
+    for line in [line for line in lines if line["verdict"] == "pass"][:4]:
+        line["verdict"] = "fail"  # people are less easily pleased
+    lines[-1]["verdict"] = "unsure"
+    assert quick("labels", "import", filled(folder, lines), cwd=folder).returncode == 0
+    record = quick("run", "--json", cwd=folder).record
+    (rate,) = record["run"]["corrected"]
+    assert (rate["raw"], rate["labels"], rate["missing"]) == (0.6, 39, 1)
+    assert rate["estimate"] == pytest.approx(0.6 - 4 / 39)
+    assert record["run"]["metrics"][0]["estimate"] == 0.6
+    assert record["run"]["cache"]["judgment"] == [50, 0]
+    shown = [line for line in quick("inspect", "latest", cwd=folder).lines if line.startswith("Corrected: ")]
+    assert shown[0].startswith("Corrected: polite 49.7% [")
+    assert shown[0].endswith("as judged 60.0%")
 
 
 def test_a_sheet_is_blind_and_its_sample_is_the_same_twice(

@@ -167,6 +167,30 @@ def test_a_looser_setting_of_the_policy_is_told_once(key: str, tight: str, loose
     assert told(after, before) == []
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("{}", "{minimum_agreement: 0.7}", [("judges.minimum_agreement", "0.8", "0.7")]),
+        ("{}", "{minimum_labels: 10}", [("judges.minimum_labels", "30", "10")]),
+        ("{}", "{minimum_agreement: 0.9, minimum_labels: 50}", []),
+        (None, "{}", [("judges", "not set", "agreement of 0.8 on 30 labels")]),
+        ("{}", None, []),
+    ],
+)
+def test_a_lower_bar_for_judges_is_told(
+    before: str | None, after: str | None, expected: list[tuple[str, str, str]]
+) -> None:
+    found = [policy() if bar is None else policy(judges=bar) for bar in (before, after)]
+    assert told(found[0], found[1]) == expected
+
+
+def test_where_open_rules_do_not_block_a_higher_bar_for_judges_is_looser() -> None:
+    """What a judge would have failed may then be undecided."""
+    low, high = (policy(judges=f"{{minimum_labels: {count}}}", block_on="[FAIL]") for count in (10, 40))
+    assert told(low, high) == [("judges.minimum_labels", "10", "40")]
+    assert told(low, policy(block_on="[FAIL]")) == [("judges", "agreement of 0.8 on 10 labels", "not set")]
+
+
 def test_where_open_rules_do_not_block_asking_for_more_certainty_is_looser() -> None:
     """What would have failed may then be undecided."""
     supported = with_more(FLOOR, "min_support: 30")
