@@ -82,7 +82,7 @@ def test_every_key_of_a_policy_and_a_rule_is_explained_with_its_default() -> Non
         if key in ("version", "rules"):
             continue
         (row,) = [row for row in rows if row.startswith(f"| `{key}` | ")]
-        default = {"block_on": "all three", "warn_on": "none", "families": "none"}.get(
+        default = {"block_on": "all three", "warn_on": "none", "families": "none", "judges": "none"}.get(
             key, f"`{field.default}`"
         )
         assert row.split(" | ")[1] == default
