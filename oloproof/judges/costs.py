@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 from oloproof.judges.providers import Tokens
 
 
-class JudgeCosts(NamedTuple):
+@dataclass(frozen=True)
+class JudgeCosts:
     """`calls` made now with their `input` and `output` tokens and their `cost`, in the currency of the user's prices;
     `unpriced` of them were to models without a price. `avoided` counts the answers that were kept from before, `saved`
     is what they would have cost again."""
@@ -45,7 +45,8 @@ class Ledger:
     def paid(self, model: str, calls: int, tokens: Tokens) -> None:
         """A question that took so many calls and tokens, whatever came of it."""
         price, costs = self.prices.get(model), self.costs
-        self.costs = costs._replace(
+        self.costs = replace(
+            costs,
             calls=costs.calls + calls,
             input=costs.input + tokens.input,
             output=costs.output + tokens.output,
@@ -59,6 +60,6 @@ class Ledger:
         """An answer that took so many tokens before, and none now."""
         price, costs = self.prices.get(model), self.costs
         saved = 0.0 if price is None else price.cost(tokens)
-        self.costs = costs._replace(avoided=costs.avoided + 1, saved=costs.saved + saved)
+        self.costs = replace(costs, avoided=costs.avoided + 1, saved=costs.saved + saved)
         if self.whole is not None:
             self.whole.kept(model, tokens)

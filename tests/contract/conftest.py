@@ -9,6 +9,7 @@ import pytest
 from api_server import ApiServer
 from blobs import Blobs
 from cache_service import CacheServer
+from model_server import ModelServer
 from node_packages import install
 
 
@@ -52,3 +53,18 @@ def running_service(blobs: Blobs) -> Iterator[CacheServer]:
 def service(running_service: CacheServer) -> CacheServer:
     running_service.forget()
     return running_service
+
+
+@pytest.fixture(scope="session")
+def running_models(packages: Path) -> Iterator[ModelServer]:
+    running = ModelServer()
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def models(running_models: ModelServer) -> ModelServer:
+    """The provider of models, which has been asked nothing yet."""
+    running_models.forget()
+    return running_models

@@ -1,0 +1,24 @@
+// Starts the model server of aimock with the answers that it is given, says so, and ends when its input does.
+// An answer is for requests whose last message holds its text; `tool` is called by models that are given one.
+import { LLMock } from "@copilotkit/aimock";
+
+const { port, answers } = JSON.parse(process.argv[2]);
+const server = new LLMock({ port, logLevel: "silent", journalMaxEntries: 1 });
+const words = (request) => {
+  const content = request.messages.at(-1)?.content ?? "";
+  return typeof content === "string" ? content : content.map((part) => part.text ?? "").join("");
+};
+for (const { holding, tool, plain } of answers) {
+  const holds = (request) => words(request).includes(holding);
+  if (tool !== undefined) {
+    server.addFixture({
+      match: { predicate: (request) => holds(request) && (request.tools ?? []).length > 0 },
+      response: { toolCalls: [{ name: "give_verdict", arguments: JSON.stringify(tool) }] },
+    });
+  }
+  server.addFixture({ match: { predicate: holds }, response: plain });
+}
+await server.start();
+console.log("ready");
+process.stdin.resume();
+process.stdin.on("end", () => process.exit(0));
