@@ -73,7 +73,7 @@ def _checked(
         "check": to_json(check),
         "figures": to_json(figures),
         "policies": {path: {**to_json(each), "met": each.met} for path, each in standings.items()},
-        "asked": asking.ledger.costs._asdict(),
+        "asked": to_json(asking.ledger.costs),
     }
     text = judge_text(judge.model, check, figures, standings)
     if asking.ledger.costs.calls:
