@@ -22,10 +22,9 @@ from oloproof.workplace import Store, case_steps, judging, new_ulid, system_cloc
 
 def measured_system(run: Run, host: AppHost, store: Store, *, retrieval: bool) -> System:
     """The system that a run measured, as the host can execute it again. Raises ConfigurationError when the present
-    code, or a file that it reads, is no longer what it was; the code of the retrieval counts with `retrieval`."""
+    code, or a file that it reads, is no longer what it was; what the retrieval reads counts with `retrieval`."""
     now = host.system(store.outlines)
-    counted = () if run.system.token_budget is None else ("count_tokens",)
-    check_same_system(run, now, ("retrieve", *counted, "generate") if retrieval else ("generate",))
+    check_same_system(run, now, retrieval=retrieval)
     files = host.files(store.results)
     read = store.results.file_sets_of(run.id)
     sets = read["generate"] | (read["retrieve"] if retrieval else set())
@@ -90,8 +89,8 @@ def diagnosing(
 ) -> Diagnosing:
     """What diagnoses the failures of a criterion of a stored run, with the app that a host has at hand. `judge` runs
     the user's own evaluators, when that is not the same host; `retrieval` says whether what is going to be executed
-    takes the retrieval for the present system's too. Raises ConfigurationError when the present app is not what the
-    run measured."""
+    takes the retrieval for the present system's too, so that its settings have to be those of the run. Raises
+    ConfigurationError when the present app is not what the run measured."""
     recorded = measured_system(run, host, store, retrieval=retrieval)
     check_evaluators([e for e in run.evaluators if e.criterion == criterion], run, judge or host, store)
     return Diagnosing(

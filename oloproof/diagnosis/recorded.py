@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,9 +52,9 @@ def evaluator_from(definition: Any) -> Any:
     return evaluator.with_code(definition["code"]) if "code" in definition else evaluator
 
 
-def check_same_system(run: Run, system: System, stages: Sequence[str] = ("generate",)) -> None:
-    """Refuse to execute a run's cases again with a system that is not the one that the run measured. `stages` are
-    those whose code is going to be called, or whose recorded results are going to be taken for its own."""
+def check_same_system(run: Run, system: System, *, retrieval: bool) -> None:
+    """Refuse to execute a run's cases again with a system that is not the one that the run measured. With `retrieval`
+    the recorded retrievals are going to be taken for this system's own, so its settings for them count too."""
     then, now = run.system, system
     if (then.name, then.version, then.object) != (now.name, now.version, now.object):
         raise ConfigurationError(
@@ -71,13 +71,15 @@ def check_same_system(run: Run, system: System, stages: Sequence[str] = ("genera
             f"the prepare command, or a script that it runs, has changed since {run.id}; make a run with "
             "`oloproof run` and take that"
         )
-    if "retrieve" in stages:
+    if retrieval:
         for name in ("index_version", "depth"):
             if getattr(then, name) != getattr(now, name):
                 raise ConfigurationError(
                     f"{run.id} retrieved with {name} {getattr(then, name)}, and it is {getattr(now, name)} now; make a "
                     "run of that with `oloproof run` and take it"
                 )
+    counted = () if then.token_budget is None else ("count_tokens",)
+    stages = ("retrieve", *counted, "generate")
     changed = [
         stage for stage in stages if getattr(then.fingerprints, stage) != getattr(now.fingerprints, stage)
     ]

@@ -110,10 +110,9 @@ class App:
 
     def _rerank(self, request: dict[str, Any]) -> list[int]:
         name = request["object"]
-        candidates = returns.passages(request["candidates"])
-        return returns.reranked(
-            self._finish(self._function(name)(request["input"], candidates)), candidates, name
-        )
+        value = self._finish(self._function(name)(request["input"], returns.passages(request["candidates"])))
+        # Held against passages of its own, so that one which was altered in place shows.
+        return returns.reranked(value, returns.passages(request["candidates"]), name)
 
     def _find(self, request: dict[str, Any]) -> None:
         """Raise what stands in the way of calling a function."""

@@ -80,6 +80,11 @@ def rewrites(input, candidates):
 def rescores(input, candidates):
     return [replace(passage, score=0.5) for passage in candidates]
 
+def rewrites_in_place(input, candidates):
+    for passage in candidates:
+        object.__setattr__(passage, "text", "better")
+    return candidates
+
 def names(input, candidates):
     return [passage.doc_id for passage in candidates]
 

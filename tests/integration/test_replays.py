@@ -366,6 +366,7 @@ def test_a_budget_is_not_raised_where_there_is_none(project: Callable[..., Path]
             "passage 4 of what rerank:duplicates returned, 'n1', was returned before, as passage 1",
         ),
         ("rewrites", "'n1', has another text than it was given; it may not be altered"),
+        ("rewrites_in_place", "'n1', has another text than it was given; it may not be altered"),
         ("rescores", "'n1', has another score than it was given; it may not be altered"),
         ("names", "passage 1 of what rerank:names returned must be a Passage, got an object of type str"),
         ("nothing", "rerank:nothing must return a tuple of the Passages it was given, got None"),
@@ -429,6 +430,19 @@ def test_a_system_that_changed_since_the_run_is_refused_with_the_way_to_run_it_a
         finished = command(folder, *arguments)
         assert (finished.returncode, finished.stdout) == (2, "")
         assert told in finished.stderr
+        assert "`oloproof run`" in finished.stderr
+
+
+def test_a_gold_context_is_refused_too_when_code_that_it_does_not_call_has_changed(
+    project: Callable[..., Path], command: Command
+) -> None:
+    folder = project([case("below", ["n1", "n2", "a"])])
+    for stage, old, new in (("retrieve", "list(input", "sorted(input"), ("count_tokens", "5 if", "6 if")):
+        assert old in APP
+        (folder / "app.py").write_text(APP.replace(old, new))
+        finished = command(folder, *GOLD)
+        assert (finished.returncode, finished.stdout) == (2, "")
+        assert f"the code of {stage} has changed since run_" in finished.stderr
         assert "`oloproof run`" in finished.stderr
 
 
