@@ -111,10 +111,13 @@ class Diagnosing:
     ) -> tuple[tuple[str, ...], dict[str, Controlled]]:
         """The control of these cases: its child runs, and what each case came to. The store remembers those that did
         not come out as they did in the run."""
+        before = self.steps.calls["generate"]
         runs, controlled = execute_controls(control, kind, self.session, self.children, self.steps, selected)
-        self.unstable.note(
-            self.criterion, (self._differed(each, controlled[each.case.id]) for each in selected)
-        )
+        if self.steps.calls["generate"] > before:  # else it was broken off later on, and these are remembered
+            self.unstable.note(
+                self.criterion, (self._differed(each, controlled[each.case.id]) for each in selected)
+            )
+            self.commit()
         return runs, controlled
 
     def _differed(self, recorded: RecordedCase, control: Controlled) -> tuple[bytes, int, int]:

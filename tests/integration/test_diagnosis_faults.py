@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -36,13 +37,8 @@ def diagnosis_of(text: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("done", [FAILING - 2, 2 * FAILING - 2])
-def test_a_killed_diagnosis_goes_on_without_repeating_a_finished_call(
-    make_project: MakeProject, oloproof: Oloproof, done: int
-) -> None:
-    folder = make_project(SLOW.replace("0.2", "0.03"), cases=[failing(f"case {n}") for n in range(FAILING)])
-    assert oloproof("run", cwd=folder).returncode == 0
-    assert calls(folder) == FAILING
+def diagnose_until(folder: Path, done: int) -> None:
+    """Diagnose, and kill that once so many calls have been made in all."""
     with subprocess.Popen(
         command(*DIAGNOSE),
         cwd=folder,
@@ -50,10 +46,20 @@ def test_a_killed_diagnosis_goes_on_without_repeating_a_finished_call(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as running:
-        while calls(folder) < FAILING + done:
+        while calls(folder) < done:
             assert running.poll() is None
             time.sleep(0.005)
         running.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("done", [FAILING - 2, 2 * FAILING - 2])
+def test_a_killed_diagnosis_goes_on_without_repeating_a_finished_call(
+    make_project: MakeProject, oloproof: Oloproof, done: int
+) -> None:
+    folder = make_project(SLOW.replace("0.2", "0.03"), cases=[failing(f"case {n}") for n in range(FAILING)])
+    assert oloproof("run", cwd=folder).returncode == 0
+    assert calls(folder) == FAILING
+    diagnose_until(folder, FAILING + done)
     finished = oloproof(*DIAGNOSE, cwd=folder)
     assert f"Recovered under gold context: {FAILING} of {FAILING}" in finished.stdout
     assert f"Control: 0 of {FAILING} passed" in finished.stdout
@@ -62,6 +68,25 @@ def test_a_killed_diagnosis_goes_on_without_repeating_a_finished_call(
     before = calls(folder)
     assert oloproof(*DIAGNOSE, cwd=folder).returncode == 0
     assert calls(folder) == before + FAILING
+
+
+def test_repeats_that_were_seen_before_a_kill_are_remembered_once(
+    make_project: MakeProject, oloproof: Oloproof
+) -> None:
+    once = FAILING * len("generate\n")
+    app = SLOW.replace("0.2", "0.03").replace(
+        'return {"answer": context[0].text}',
+        f'return {{"answer": context[0].text if made <= {once} else "green"}}',
+    )
+    app = app.replace(
+        'file.write("generate\\n")', 'file.write("generate\\n")\n            made = file.tell()'
+    )
+    folder = make_project(app, cases=[failing(f"case {n}") for n in range(FAILING)])
+    assert oloproof("run", cwd=folder).returncode == 0
+    diagnose_until(folder, 3 * FAILING - 2)
+    assert f"UNSTABLE: {FAILING} of {FAILING}" in oloproof(*DIAGNOSE, cwd=folder).stdout
+    known = json.loads(oloproof("inspect", "latest", "--json", cwd=folder).stdout)["unstable"]
+    assert [(each["differed"], each["repeats"]) for each in known] == [(1, 1)] * FAILING
 
 
 def test_two_diagnoses_at_once_both_execute_a_control_of_their_own(
