@@ -83,12 +83,16 @@ class CarriedResults:
         self.seeds.append(Seed(suite, commit, inputs, run))
 
     def set_aside(self) -> None:
-        """Move the stores to where they outlive the job's other files; nothing is measured after this."""
-        for number, carried in enumerate(self.suites):
-            target = self.scratch / str(number)
+        """Move the stores to where they outlive the job's other files; nothing is measured after this. Suites in one
+        folder have one store."""
+        for carried in self.suites:
             if carried.store.exists():
-                shutil.move(carried.store.parent, target)
-            carried.store = target / FILE
+                target = self.scratch / f"store-{self.suites.index(carried)}"
+                before = carried.store.parent
+                shutil.move(before, target)
+                for each in self.suites:
+                    if each.store.parent == before:
+                        each.store = target / FILE
 
     def save(self) -> None:
         """Save what was learned, also when the gate blocks or an evaluation failed half way."""

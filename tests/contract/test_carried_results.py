@@ -263,6 +263,22 @@ def test_results_are_saved_when_the_evaluation_fails_half_way(
     assert (mended.code, mended.calls) == (0, Counter())
 
 
+def test_two_suites_in_one_folder_save_what_each_has_learned(
+    repository: Repository, service: CacheServer
+) -> None:
+    folder = repository.folder / "origin"
+    (folder / "other.yaml").write_text(json.dumps(CONFIG | {"project": "other"}))
+    repository.environment["INPUT_CONFIG"] = "oloproof.yaml\nother.yaml"
+    repository.commit(APP)
+    repository.git("branch", "-f", "main", "change")
+    done = repository.push()
+    assert done.code == 0, done.log
+    suites = {
+        entry.key.split("-")[2].partition(".")[0] for entry in service.entries if "-stages-" in entry.key
+    }
+    assert suites == {"counted", "other"}
+
+
 def test_nothing_about_the_cache_fails_a_job(repository: Repository, service: CacheServer) -> None:
     service.fail("GetCacheEntryDownloadURL", 403, {"msg": "cache read denied"}, times=9)
     service.fail("CreateCacheEntry", 200, {"ok": False, "message": "cache write denied: no"}, times=9)
