@@ -135,5 +135,9 @@ def _is_groups(groups: Any, passages: Mapping[int, Evidence]) -> bool:
     return (
         isinstance(groups, list)
         and bool(groups)
-        and all(isinstance(group, list) and all(number in passages for number in group) for group in groups)
+        and all(isinstance(group, list) and all(_names(each, passages) for each in group) for group in groups)
     )
+
+
+def _names(number: Any, passages: Mapping[int, Evidence]) -> bool:
+    return type(number) is int and number in passages
