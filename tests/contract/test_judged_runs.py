@@ -308,10 +308,7 @@ def test_a_failure_that_a_judge_found_is_diagnosed_and_a_missing_verdict_is_not(
         "diagnose", "latest", "--intervention", "gold-context", "--criterion", "grounded", "--json"
     )
     assert code == 0, err
-    diagnosis = json.loads(out)
-    diagnosis = diagnosis.get("diagnosis", diagnosis)
-    assert diagnosis["selected"] == ["fault:ungrounded"]
-    ((case),) = diagnosis["cases"]
-    assert case["label"] == "GENERATION_FAILURE"
+    (case,) = json.loads(out)["cases"]
+    assert (case["case_id"], case["label"]) == ("fault:ungrounded", "GENERATION_FAILURE")
     # The same answer to the same context is the same question: nothing is paid for the control.
     assert project.models.asked() == asked
