@@ -75,13 +75,18 @@ def _lost(rule: AnyRule) -> Decision:
     )
 
 
-def review(policies: Sequence[Policy], changes: SuiteChanges | None) -> list[tuple[Policy, Decision]]:
+def review(
+    policies: Sequence[Policy], changes: SuiteChanges | None, labels: int = 0
+) -> list[tuple[Policy, Decision]]:
     """What a policy with `on_suite_change: review` asks of a pull request that removes or edits cases or evaluators, or
-    may have: a person. Added and renamed cases, and added evaluators, need none."""
+    may have: a person. Added and renamed cases, and added evaluators, need none. So many files of `labels` differ, of
+    which added ones count too, since they may let a judge decide."""
     if changes is None:
         return []
     evaluators = sum(change.change != "added" for change in changes.evaluators)
     counts = {"removed": len(changes.removed), "edited": len(changes.edited), "evaluators": evaluators}
+    if labels:
+        counts["labels"] = labels
     if not any(counts.values()) and not changes.problem:
         return []
     found = Decision(

@@ -68,13 +68,14 @@ def held_to(
     evaluators = changes.evaluators if changes else ()
     adapted = adapt(chosen.deciding, head.evaluators, suite.slices, evaluators)
     loosened = loosened_policies(chosen.base, chosen.head, evaluators)
+    relabelled: list[Loosening] = []
     if base is not None and changes is not None:
-        loosened += loosened_suite(changes, base.project, project)
-        loosened += changed_labels(labels, base.project, files, evaluators)
+        relabelled = changed_labels(labels, base.project, files, evaluators)
+        loosened += [*loosened_suite(changes, base.project, project), *relabelled]
     return HeldTo(
         policies=adapted.policies,
         files=chosen.files,
-        more=(*adapted.lost, *review(chosen.deciding, changes)),
+        more=(*adapted.lost, *review(chosen.deciding, changes, len(relabelled))),
         changes=changes,
         loosened=tuple(loosened),
         warnings=chosen.warnings,

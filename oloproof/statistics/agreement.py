@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from oloproof.records import Interval
 from oloproof.statistics.betting import paired_difference_betting
 from oloproof.statistics.binomial import clopper_pearson
+from oloproof.statistics.exact_difference import MOST_PAIRS, exact_paired_difference
 from oloproof.statistics.roots import alpha_of
 
 WHOLE = (0.0, 1.0)
@@ -135,8 +136,9 @@ def corrected_rate(
     less the judge's on labelled answers; None without any. `errors` counts labelled answers that the judge failed and
     people passed, on which both agree, and that it passed and people failed; `missing` more are not known.
 
-    The interval is the sum of two, each at alpha/2: Clopper-Pearson's of the judge's rate, and the betting interval of
-    the mean difference. It holds at every number of answers, when the labelled ones are a random sample of them.
+    The interval is the sum of two, each at alpha/2: Clopper-Pearson's of the judge's rate, and that of the mean
+    difference, which is the exact one up to 150 labels and the betting one above. It holds at every number of answers,
+    when the labelled ones are a random sample of them.
 
     Source: Angelopoulos, Bates, Fannjiang, Jordan & Zrnic, "Prediction-powered inference", Science 382 (2023), with
     finite-sample intervals for its two parts.
@@ -147,8 +149,11 @@ def corrected_rate(
         return None
     half = 1.0 - alpha_of(confidence) / 2
     rate = clopper_pearson(passed, observed, unjudged, half)
-    differences = [1.0] * too_strict + [0.0] * agreed + [-1.0] * too_lenient
-    off = paired_difference_betting(differences, missing, half)
+    if labels + missing <= MOST_PAIRS:
+        off = exact_paired_difference(too_strict, too_lenient, labels, missing, half)
+    else:
+        differences = [1.0] * too_strict + [0.0] * agreed + [-1.0] * too_lenient
+        off = paired_difference_betting(differences, missing, half)
     raw = passed / observed
     estimate = min(1.0, max(0.0, raw + (too_strict - too_lenient) / labels))
     lower, upper = max(0.0, rate.lower + off.lower), min(1.0, rate.upper + off.upper)

@@ -129,6 +129,11 @@ def _became(change: EvaluatorChange, report: Report) -> str:
 
 def counts_text(counts: Sequence[tuple[str, int]]) -> str:
     """`1 removed case, 2 edited cases, 1 changed evaluator`."""
-    nouns = {"removed": "removed case", "edited": "edited case", "evaluators": "changed evaluator"}
+    nouns = {
+        "removed": "removed case",
+        "edited": "edited case",
+        "evaluators": "changed evaluator",
+        "labels": "file of changed labels",
+    }
     said = [counted(count, nouns[name]) for name, count in counts if count and name in nouns]
     return ", ".join(said) or "changes that could not be read"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
+from functools import cache
 
 import pytest
 
+from oloproof.statistics import agreement
 from oloproof.statistics.agreement import (
     Agreement,
     corrected_rate,
@@ -68,16 +70,21 @@ def test_agreement_hit_rates_and_kappa_cover_the_truth(judge: tuple[float, float
     assert min(covered) / ROUNDS >= LEAST
 
 
+@pytest.mark.parametrize("labels", [20, 160])  # with exact intervals of the errors, and without
 @pytest.mark.parametrize("judge", JUDGES)
-def test_the_corrected_rate_covers_what_people_would_pass(judge: tuple[float, float, float]) -> None:
+def test_the_corrected_rate_covers_what_people_would_pass(
+    judge: tuple[float, float, float], labels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("exact_paired_difference", "clopper_pearson"):  # the same counts come again and again
+        monkeypatch.setattr(agreement, name, cache(getattr(agreement, name)))
     source = random.Random(382)
     covered = raw_covered = 0
     for _ in range(ROUNDS):
         pairs = judged(source, 250, judge)
-        labelled = source.sample(pairs, 50)
+        labelled = source.sample(pairs, labels)
         passed = sum(said for _, said in pairs)
-        errors = (labelled.count((True, False)), 0, labelled.count((False, True)))
-        errors = (errors[0], 50 - errors[0] - errors[2], errors[2])
+        too_strict, too_lenient = labelled.count((True, False)), labelled.count((False, True))
+        errors = (too_strict, labels - too_strict - too_lenient, too_lenient)
         found = corrected_rate("c", passed, 250, 0, errors, 0)
         assert found is not None
         covered += found.interval.lower <= judge[0] <= found.interval.upper

@@ -419,6 +419,11 @@ def test_a_person_is_asked_about_what_is_removed_or_edited_where_the_policy_want
     assert review([allows], changes) == []
 
 
+def test_a_person_is_asked_about_other_labels_too() -> None:
+    ((_, asked),) = review([policy(on_suite_change="review")], SuiteChanges(), labels=2)
+    assert (asked.state, (asked.counts or {})["labels"]) == (RuleState.MANUAL_REVIEW, 2)
+
+
 @pytest.mark.parametrize(
     ("exit_code", "state", "together"),
     [
