@@ -27,7 +27,8 @@ def _tried(experiment: TriedExperiment) -> str:
     recovered, broken = len(experiment.recovered), len(experiment.broken)
     failures = _of(experiment.failures, experiment.all_failures)
     passing = _of(experiment.passing, experiment.all_passing)
-    text = f"{name} recovers {recovered} of {failures} and breaks {broken} of {passing}"
+    comma = "" if experiment.failures == experiment.all_failures else ","
+    text = f"{name} recovers {recovered} of {failures}{comma} and breaks {broken} of {passing}"
     if broken:
         text += f" ({listed(experiment.broken, _MAX_BROKEN)})"
     if experiment.without_result:
@@ -36,4 +37,4 @@ def _tried(experiment: TriedExperiment) -> str:
 
 
 def _of(tried: int, there_are: int) -> str:
-    return f"{tried}" if tried == there_are else f"{tried} tried, of {there_are},"
+    return f"{tried}" if tried == there_are else f"{tried} tried, of {there_are}"

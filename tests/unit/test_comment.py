@@ -981,7 +981,7 @@ def test_what_was_tried_says_what_it_recovered_and_broke_of_how_many() -> None:
     text = shown(blocked_report(failures=(failures(new_failure("a"), experiments=TRIED),)))
     assert (
         "Tried on the recorded retrieval (hypotheses to test): top-k 4 recovers 1 of 3 and breaks 0 of 9 · "
-        "token-budget 80 recovers 0 of 3 tried, of 5, and breaks 2 of 7 tried, of 40, (b, c), 2 gave no result · "
+        "token-budget 80 recovers 0 of 3 tried, of 5, and breaks 2 of 7 tried, of 40 (b, c), 2 gave no result · "
         "reranker app:best could not be tried: it failed on the case a: KeyError: 'x'"
     ) in text
     assert "Tried on" not in comment(blocked_report())
