@@ -77,7 +77,7 @@ class Posting:
 
     def post(self, drafts: Sequence[Draft]) -> Posted:
         """Bring the drafts into the comment. Raises ApiError when GitHub does not let us."""
-        if not self._is_head():
+        if self._current_head() != self._head:
             return Posted("moved")
         try:
             return self._converge(drafts)
@@ -95,9 +95,15 @@ class Posting:
             # Until we have written, a section of our own age is an earlier step's of the same job.
             missing = _missing(drafts, standing, self._head, again=not (self._url or self._once))
             if not standing:
+                if not drafts:
+                    return Posted("moved")
                 self._url = self._create(drafts)
-            elif self._url and _has_another_head(standing, self._head) and not self._is_head():
-                return Posted("moved")
+            elif self._may_have_moved(standing, drafts) and (head := self._current_head()) != self._head:
+                if len(standing) == 1 or not merge(_sections(standing), (), head):
+                    return Posted("moved")
+                # We posted beside the newer head's comment: of the two one stays, with what is of that head.
+                self._head, drafts = head, ()
+                continue
             elif missing or not _covers(standing[0], standing[1:], self._head):
                 written = self._update(standing, drafts)
                 self._url = written.url if written else ""
@@ -112,12 +118,21 @@ class Posting:
         return Posted("unchecked", self._url)
 
     def _settled(self, comment: Comment, drafts: Sequence[Draft]) -> Posted:
+        if not drafts:
+            return Posted("moved")
         marks = {section.mark for section in read_sections(comment.body)}
         stands = self._url and any(draft.mark in marks for draft in drafts)
         return Posted("written" if stands else "superseded", comment.url)
 
-    def _is_head(self) -> bool:
-        return self._github.pull(self._number).head_sha == self._head
+    def _may_have_moved(self, standing: Sequence[Comment], drafts: Sequence[Draft]) -> bool:
+        """Whether what stands gives reason to ask again which commit is the head: another head's section that came
+        beside what we wrote, or, before we wrote, one of a newer run, since reading may have taken long."""
+        others = [section.mark for section in _sections(standing) if section.mark.head != self._head]
+        ours = max((draft.mark.age for draft in drafts), default=(0, 0))
+        return any(self._url or mark.age > ours for mark in others)
+
+    def _current_head(self) -> str:
+        return self._github.pull(self._number).head_sha
 
     def _ours(self) -> list[Comment]:
         """Our own comments, the canonical one first. A mark in another's comment says nothing."""
@@ -159,8 +174,7 @@ class Posting:
 
     def _update(self, standing: Sequence[Comment], drafts: Sequence[Draft]) -> Comment | None:
         """Write the drafts and the sections of all our comments into the first; None when it is gone meanwhile."""
-        sections = [section for comment in standing for section in read_sections(comment.body)]
-        kept = merge(sections, (), self._head)
+        kept = merge(_sections(standing), (), self._head)
         newer = _newer(kept, drafts)
         ours = [draft for draft in drafts if draft.mark.key not in newer]
         others = [section for section in kept if section.mark.key not in {draft.mark.key for draft in ours}]
@@ -217,8 +231,8 @@ def _covers(canonical: Comment, duplicates: Iterable[Comment], head: str) -> boo
     )
 
 
-def _has_another_head(standing: Iterable[Comment], head: str) -> bool:
-    return any(section.mark.head != head for comment in standing for section in read_sections(comment.body))
+def _sections(comments: Iterable[Comment]) -> list[Section]:
+    return [section for comment in comments for section in read_sections(comment.body)]
 
 
 def _fitted(others: Sequence[Section], drafts: Sequence[Draft]) -> list[Section]:

@@ -433,6 +433,40 @@ def test_legs_of_a_matrix_that_write_at_once_lose_no_section(
     }
 
 
+@pytest.mark.parametrize(
+    ("method", "stands"),
+    [("GET", True), ("GET", False), ("POST", False)],
+    ids=["reads late what stands", "reads late", "writes late"],
+)
+def test_a_head_that_moves_while_an_older_job_is_at_work_keeps_the_newer_ones_comment_alone(
+    conversation: Conversation, method: str, stands: bool
+) -> None:
+    server, number = conversation.server, conversation.number
+    server.heads[conversation.repository, number] = OLD_HEAD
+    if stands:
+        conversation.stands(section("before", head="c" * 40))
+    server.fail(method, COMMENTS, delay=0.6)
+    outcomes: list[str] = []
+
+    def older() -> None:
+        outcomes.append(conversation.post(draft("older", head=OLD_HEAD, run=2), head=OLD_HEAD).outcome)
+
+    at_work = threading.Thread(target=older)
+    at_work.start()
+    while server.faults[0].times:
+        time.sleep(0.01)
+    server.heads[conversation.repository, number] = HEAD
+    if stands:
+        (comment,) = server.comments(conversation.repository, number)
+        path = f"/repos/{conversation.repository}/issues/comments/{comment['id']}"
+        server.ask("PATCH", path, {"body": write([section("newer", run=3)])}, JOB_TOKEN)
+    else:
+        conversation.stands(section("newer", run=3))
+    at_work.join()
+    assert outcomes == ["moved"]
+    assert conversation.sections() == {("oloproof.yaml", ""): "newer"}
+
+
 # ------------------------------------------------------------------------------ the tests themselves
 
 
