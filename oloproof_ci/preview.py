@@ -334,4 +334,5 @@ def _side(run: Run, commit: Commit, dirty: bool) -> Side:
         calls=cache.retrieve.miss + cache.generate.miss,
         calls_avoided=avoided,
         stage_seconds=run.stage_seconds,
+        corrected=run.corrected,
     )

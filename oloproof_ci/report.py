@@ -19,6 +19,7 @@ from oloproof.judges.costs import JudgeCosts
 from oloproof.pairing import EvaluatorChange, RenamedCase
 from oloproof.records import Metric
 from oloproof.run_records import CacheCounts
+from oloproof.statistics.agreement import CorrectedRate
 from oloproof.store.unstable import UnstableCase
 
 REPORT_VERSION = 1
@@ -39,7 +40,7 @@ class Side:
     `ref` is what the user calls it (a branch, or "work tree"); `dirty` is true when uncommitted changes were measured
     too. `calls` counts the stage calls made now, `calls_avoided` the stage results that were reused, `stage_seconds` is
     the time spent in the stages now. `since` is how many seconds before this the run was made, when an earlier job made
-    it; None for a run of now.
+    it; None for a run of now. `corrected` are the pass rates that people would have found, of judges that say so.
     """
 
     sha: str
@@ -55,6 +56,7 @@ class Side:
     calls_avoided: int
     stage_seconds: float
     since: float | None = None
+    corrected: tuple[CorrectedRate, ...] = ()
 
 
 @dataclass(frozen=True)

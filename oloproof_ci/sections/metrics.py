@@ -5,6 +5,8 @@ from __future__ import annotations
 from oloproof.comparison import PairedMetric, PairedSliceRow
 from oloproof.records import Metric
 from oloproof.settings.rules import ALL
+from oloproof.statistics.agreement import CorrectedRate
+from oloproof.statistics.figures import percent, percent_interval
 from oloproof_ci.markdown import Align, code, details, shortened, table
 from oloproof_ci.report import Report
 from oloproof_ci.sections.figures import (
@@ -36,8 +38,20 @@ def metrics_section(report: Report, room: Room) -> str:
     ]
     if total > room.metrics:
         parts.append(f"and {counted(total - room.metrics, 'more metric')}")
+    parts += [_corrected(rate) for rate in report.head.corrected[: room.metrics]]
     parts.append(_unpaired(report, room))
     return "\n\n".join(part for part in parts if part)
+
+
+def _corrected(rate: CorrectedRate) -> str:
+    """What people would have found, beside what their judge found."""
+    figures = f"{percent(rate.estimate)} {percent_interval(rate.interval)}"
+    errors = f"on {counted(rate.labels, 'answer')} that people labelled too"
+    missing = f", {rate.missing} more not known" if rate.missing else ""
+    return (
+        f"{named(rate.criterion)} here corrected by the judge's errors {errors}{missing}: {figures}; as judged "
+        f"{percent(rate.raw)}."
+    )
 
 
 def _compared(report: Report, room: Room) -> str:

@@ -19,6 +19,7 @@ JUDGE = """\
     base_url: {url}
     model: small
     rubric_text: Answers in one sentence.
+    corrected: true
   - {{type: citation_validity}}
 """
 RULE = """\
@@ -62,6 +63,10 @@ def test_new_labels_let_a_judge_decide_and_the_reviewer_sees_them(support: Check
         assert rule["judge"]["minimum_labels"] == 13  # the base's
         told = [(each["file"], each["what"], each["before"], each["after"]) for each in report["loosened"]]
         assert ("release.yaml", "judges.minimum_labels", "13", "5") in told
+        (rate,) = report["head"]["corrected"]
+        assert (rate["raw"], rate["labels"], rate["missing"]) == (1.0, 13, 0)
+        sentence = "`to_the_point` here corrected by the judge's errors on 13 answers that people labelled too: 100.0%"
+        assert sentence in done.stdout
         labels = ("labels/to_the_point.jsonl", "labels of to_the_point", "0 labels", "13 added")
         assert labels in told
 
