@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from judging import IN_FLIGHT, LATENCY, judged_project
 from projects import FAILING, copy_example, enlarge_example, forget, keep_store, many_modules, restore_store
 from tabulate import tabulate
 from timing import OLOPROOF, Measured, best_of, run_once
@@ -28,6 +29,7 @@ DECIDED = (0, 1, 3, 4)
 START = "import pydantic, yaml"
 CASES = 5_000
 FAILURES = 1_000
+JUDGMENTS = 1_000
 MANY_CASES, SLICES = 20_000, 10
 MODULES = 200
 
@@ -65,6 +67,21 @@ def _rows(folder: Path, times: int) -> Iterator[Row]:
     reference = f"python -c '{START}'"
     yield Row("run, 13 cases, empty store", _cold(small, times), 1.0, 150, reference, start)
     yield Row("run, 13 cases, again", _run(small, times), 0.6, 150, reference, start)
+
+    with judged_project(folder / "judged", JUDGMENTS) as judged:
+        least = JUDGMENTS / IN_FLIGHT * LATENCY
+        told = f"{JUDGMENTS:,} answers of {LATENCY:g} s, {IN_FLIGHT} at a time"
+        yield Row(
+            f"{JUDGMENTS:,} judgments by a model",
+            run_once([OLOPROOF, "run"], judged, DECIDED),
+            30.0,
+            150,
+            told,
+            least,
+        )
+        yield Row(
+            f"{JUDGMENTS:,} judgments, again", _run(judged, times), 0.5, 150, f"python -c '{START}'", start
+        )
 
     large = enlarge_example(folder / "large", CASES)
     least, _ = _probe("stages", large, times)

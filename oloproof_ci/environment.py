@@ -12,7 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,15 +47,18 @@ class Environments:
         self._folder = folder
         self._wanted = wanted
         self._environment = {**environment, "UV_CACHE_DIR": str(folder / "cache"), "UV_NO_PROGRESS": "1"}
+        self._seen = self._environment
         self._account = account
         self._made: dict[str, Path] = {}
 
-    def interpreter(self, tree: Path) -> str:
-        """The Python of a checkout, given by its top folder. Raises ConfigurationError with what uv said."""
+    def interpreter(self, tree: Path, withheld: Container[str] = ()) -> str:
+        """The Python of a checkout, given by its top folder. What is installed there sees no variable that is
+        `withheld`. Raises ConfigurationError with what uv said."""
         if not self._wanted.anything:
             # Our own dependencies are not the system's: it gets the interpreter beneath our virtual environment.
             return os.path.realpath(sys.executable)
         key = self._key(tree)
+        self._seen = {name: value for name, value in self._environment.items() if name not in withheld}
         if key not in self._made:
             self._made[key] = self._make(tree, self._folder / f"environment-{len(self._made) + 1}")
         return str(self._made[key] / "bin" / "python")
@@ -122,7 +125,7 @@ class Environments:
         done = subprocess.run(
             command,
             cwd=tree,
-            env={**self._environment, **(variables or {})},
+            env={**self._seen, **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

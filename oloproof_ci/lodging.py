@@ -16,6 +16,9 @@ from oloproof.settings.project import Project, ProjectConfig
 from oloproof.worker.account import Account
 from oloproof_ci.git import without_local_variables
 
+#: A shorter value is no key that others are searched for.
+SHORTEST_KEY = 8
+
 
 @dataclass(frozen=True)
 class Lodging:
@@ -31,12 +34,18 @@ class Lodging:
 def without_judge_keys(environment: Mapping[str, str], config: ProjectConfig) -> dict[str, str]:
     """An environment without the keys of judges, which are not the system's, unless execution.env says that they are.
 
-    No variable of another name passes such a key on either.
+    No variable of another name passes such a key on either, unless it is as short as words that stand there by chance.
     """
     named = config.execution.env or ()
-    variables = {each.key_variable for each in config.evaluators if isinstance(each, JudgeEvaluator)}
-    keys = {environment[name] for name in variables - set(named) if name and environment.get(name)}
-    return {n: value for n, value in environment.items() if n in named or value not in keys}
+    judges = {each.key_variable for each in config.evaluators if isinstance(each, JudgeEvaluator)} - set(
+        named
+    )
+    keys = {key for name in judges if name and len(key := environment.get(name, "")) >= SHORTEST_KEY}
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in named or not (name in judges or value in keys)
+    }
 
 
 class Lodgings(Protocol):

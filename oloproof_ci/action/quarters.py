@@ -10,6 +10,7 @@ from oloproof.execution.checkouts import watched_folder
 from oloproof.settings.project import Project
 from oloproof.worker.account import seeing_as
 from oloproof_ci.action.inputs import Inputs
+from oloproof_ci.action.secrets import holds_secret
 from oloproof_ci.environment import Environments, Wanted
 from oloproof_ci.git import GitAccess, without_local_variables
 from oloproof_ci.isolation import Isolation, isolated
@@ -28,8 +29,9 @@ class Quarters:
 
     def of(self, project: Project) -> Lodging:
         """Where a checkout's code runs. Raises ConfigurationError when its packages cannot be installed."""
-        interpreter = self._environments.interpreter(watched_folder(project.root))
         seen = without_judge_keys(self._environment, project.config)
+        withheld = self._environment.keys() - seen.keys()
+        interpreter = self._environments.interpreter(watched_folder(project.root), withheld)
         variables = {**seen, **self._environments.variables(interpreter)}
         return Lodging(variables, interpreter, self._isolation.account, keys=self._environment)
 
@@ -54,5 +56,6 @@ def opened_quarters(
         environments = Environments(isolation.environments, wanted, clean, isolation.account)
         environments.check_named(workspace)
         settings = (("safe.directory", str(workspace.resolve())),)
-        access = GitAccess(clean, isolation.owner, isolation.account, settings)
+        git = {name: value for name, value in clean.items() if not holds_secret(name)}
+        access = GitAccess(git, isolation.owner, isolation.account, settings)
         yield Quarters(isolation, environments, clean), access

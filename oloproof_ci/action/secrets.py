@@ -20,9 +20,14 @@ SHORTEST = 8
 HIDDEN = "***"
 
 
+def holds_secret(name: str) -> bool:
+    """Whether a variable holds a secret, going by its name."""
+    return _NAMES.search(name) is not None
+
+
 def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The secrets in an environment, going by the names of its variables, longest first; of several lines each."""
-    values = [value for name, value in environment.items() if _NAMES.search(name)]
+    values = [value for name, value in environment.items() if holds_secret(name)]
     lines = {line.strip() for value in values for line in value.splitlines()}
     return tuple(
         sorted((line for line in lines if len(line) >= SHORTEST), key=lambda line: (-len(line), line))
