@@ -40,7 +40,7 @@ def _export(given: argparse.Namespace) -> tuple[str, Any]:
     out: Path = given.out or Path(f"{given.criterion}-labels.{given.format}")
     if out.absolute() == labels_file(root, given.criterion):
         raise ConfigurationError(f"{out}: labels are kept there; give a sheet another name with --out")
-    if out.exists() and not given.out:
+    if out.exists():  # somebody may have filled it in
         raise ConfigurationError(f"{out} is there already; import or remove it, or name another with --out")
     with existing_store(given.config) as store:
         run = store.runs.find_run(given.id)

@@ -76,6 +76,7 @@ POLITE = ["yes, please"] * 25 + ["no"] * 15
 
 
 def exported(folder: Path, oloproof: Oloproof, *more: str) -> list[dict[str, Any]]:
+    (folder / "sheet.jsonl").unlink(missing_ok=True)
     done = oloproof(
         "labels", "export", "latest", "--criterion", "polite", "--out", "sheet.jsonl", *more, cwd=folder
     )
@@ -234,6 +235,8 @@ def test_a_sheet_is_blind_and_its_sample_is_the_same_twice(
     assert exported(folder, quick, "--sample", "10", "--seed", "7") == first
     assert exported(folder, quick, "--sample", "10", "--seed", "8") != first
     assert {line["verdict"] for line in first} == {""}
+    again = quick("labels", "export", "latest", "--criterion", "polite", "--out", "sheet.jsonl", cwd=folder)
+    assert (again.returncode, "sheet.jsonl is there already" in again.stderr) == (2, True)
     names = {"verdict", "by", "question", "criterion", "run", "item", "judge", "rubric", "input", "answer"}
     assert set(first[0]) == {*names, "passages", "groups"}
 
@@ -343,6 +346,10 @@ def test_answers_are_judged_in_the_terminal_one_by_one_and_later_the_rest(
     ("arguments", "expected"),
     [
         (("labels", "export", "latest", "--criterion", "nope"), "has no judge nope; its judges: polite"),
+        (
+            ("labels", "review", "latest", "--criterion", "../../x"),
+            "has no judge ../../x; its judges: polite",
+        ),
         (("judges", "check", "nope"), "has no judge nope; its judges: polite"),
         (("labels", "import", "missing.csv"), "missing.csv: cannot be read"),
         (("labels", "import", "oloproof.yaml"), "oloproof.yaml"),
