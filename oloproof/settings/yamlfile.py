@@ -6,6 +6,7 @@ no tags, no merge keys. Aliases are followed up to a bounded size.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,7 +113,7 @@ def _read(path: Path, shown: str) -> bytes:
 
 def _decode(data: bytes, shown: str) -> str:
     try:
-        text = data.decode("utf-8-sig")
+        text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         byte = error.object[error.start]

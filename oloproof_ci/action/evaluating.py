@@ -75,7 +75,9 @@ class SuiteEvaluation:
         policies = PolicyFiles.of(named, config.parent, inputs.policy_from)
         _refuse_strays("config", [config])
         _refuse_strays("policy", policies.paths)
-        project = load_project(config)
+        # Code of a suite before this one has run: the file may be a link by now.
+        with self.lodgings.reading():
+            project = load_project(config)
         preview = Preview(
             self.repository,
             project,

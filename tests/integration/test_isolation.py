@@ -199,6 +199,7 @@ def hostile_job(open_folder: Path, everyones_python: str, listener: tuple[str, l
         "app.py": HOSTILE,
         "oloproof.yaml": json.dumps(CONFIG),
         "judged.yaml": json.dumps({**CONFIG, "evaluators": [*CONFIG["evaluators"], *_judges(listener[0])]}),
+        "roots.yaml": "the_secret_of_root: 1\n",
         "cases.jsonl": "".join(json.dumps(case) + "\n" for case in CASES),
         "places.json": json.dumps({**places, "commands": str(commands)}),
         "release.yaml": "{version: 1, rules: [{id: r, metric: correct, kind: observed_count, max_failures: 9}]}",
@@ -215,6 +216,9 @@ def hostile_job(open_folder: Path, everyones_python: str, listener: tuple[str, l
         if not Path(folder).is_relative_to(packages):
             for name in (*folders, *names):
                 os.chown(os.path.join(folder, name), OWNER, OWNER)
+    # Stands for what a link leads to that the code lays once it was looked at: only root may read it.
+    os.chown(workspace / "roots.yaml", 0, 0)
+    (workspace / "roots.yaml").chmod(0o600)
     guarded = (commands, workflow, temp, top / "home")
     before = tuple(folder.stat().st_mode for folder in guarded)
     environment = {
@@ -236,7 +240,7 @@ def hostile_job(open_folder: Path, everyones_python: str, listener: tuple[str, l
         "TMPDIR": "/tmp",
         "GITHUB_TOKEN": TOKEN,
         "INPUT_GITHUB-TOKEN": TOKEN,
-        "INPUT_CONFIG": "oloproof.yaml\njudged.yaml",
+        "INPUT_CONFIG": "oloproof.yaml\njudged.yaml\nroots.yaml",
         "ACTIONS_RUNTIME_TOKEN": TOKEN,
         "THE_SAME_UNDER_ANOTHER_NAME": TOKEN,
         "MODEL_KEY": "the user's own",
@@ -319,6 +323,11 @@ def test_its_home_and_temporary_folder_are_its_own(hostile_job: Job) -> None:
 def test_the_run_is_evaluated_all_the_same(hostile_job: Job) -> None:
     assert "oloproof.yaml: ALLOW" in hostile_job.printed, hostile_job.printed
     assert hostile_job.output.read_text().startswith("gate<<")
+
+
+def test_a_configuration_is_read_with_no_more_rights_than_the_code_has(hostile_job: Job) -> None:
+    assert "roots.yaml: cannot be read: Permission denied" in hostile_job.printed, hostile_job.printed
+    assert "the_secret_of_root" not in hostile_job.printed
 
 
 def test_what_it_leaves_running_is_ended_before_the_report_is_written(hostile_job: Job) -> None:
