@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from oloproof.cli.output import emit, emit_record
 from oloproof.cli.progress import Progress
 from oloproof.decisions.deciding import comparing_confidence
 from oloproof.decisions.standing import standing_of
-from oloproof.errors import ConfigurationError
+from oloproof.errors import EXIT_OK, EXIT_UNFINISHED, ConfigurationError
 from oloproof.evaluators import JudgeEvaluator
 from oloproof.execution.calls import ModelCalls
 from oloproof.execution.driver import Driver
@@ -26,6 +27,7 @@ from oloproof.labels.checking import LabelledAnswers, ask_about, check_judge, co
 from oloproof.labels.files import Label, read_labels
 from oloproof.report.judge_text import judge_text, measured
 from oloproof.report.judges_text import costs_text
+from oloproof.report.terminal import plain
 from oloproof.settings.policy import Policy
 from oloproof.settings.project import Project, load_project
 from oloproof.store.judge_calls import JudgeCalls
@@ -40,6 +42,9 @@ from oloproof.workplace import (
     prices,
 )
 
+#: How many reasons are told of verdicts that there are none.
+MAX_FAULTS = 5
+
 
 def command(given: argparse.Namespace) -> int:
     project = load_project(given.config)
@@ -48,14 +53,17 @@ def command(given: argparse.Namespace) -> int:
         judge = _judge(given, project, store)
         labels = list(read_labels(project.root, given.criterion).values())
         asking = Asking(JudgeCalls(store.database, time.time), Ledger(prices(project)))
-        if given.ask:
-            _ask(project, LabelledAnswers(judge, labels), asking, store)
+        faults = _ask(project, LabelledAnswers(judge, labels), asking, store) if given.ask else Counter[str]()
         record, text = _checked(judge, labels, asking, policies)
+    record["unanswered"] = dict(faults)
+    text += "".join(
+        f"\nNo verdict on {count}: {plain(reason)}" for reason, count in faults.most_common(MAX_FAULTS)
+    )
     if given.json:
         emit_record(record)
     else:
         emit(text)
-    return 0
+    return EXIT_UNFINISHED if given.ask and record["check"]["unasked"] else EXIT_OK
 
 
 def _checked(
@@ -94,8 +102,9 @@ def _judge(given: argparse.Namespace, project: Project, store: Store) -> JudgeEv
     raise ConfigurationError(f"{project.path}: has no judge {given.criterion}; its judges: {names}")
 
 
-def _ask(project: Project, answers: LabelledAnswers, asking: Asking, store: Store) -> None:
-    """Ask the judge about what it was not asked about; no app is needed for that."""
+def _ask(project: Project, answers: LabelledAnswers, asking: Asking, store: Store) -> Counter[str]:
+    """Ask the judge about what it was not asked about, for which no app is needed; gives why there was no verdict, and
+    how often."""
     provider = model_provider(project, os.environ)
     if provider is None:
         raise ConfigurationError(f"{project.path}: has no judge that could be asked")
@@ -108,7 +117,7 @@ def _ask(project: Project, answers: LabelledAnswers, asking: Asking, store: Stor
         idle=store.database.commit,
     )
     try:
-        ask_about([answers], asking, driver)
+        return ask_about([answers], asking, driver)
     finally:
         progress.clear()
 

@@ -30,15 +30,19 @@ class LabelledAnswers(NamedTuple):
     labels: Sequence[Label]
 
 
-def ask_about(answers: Iterable[LabelledAnswers], asking: Asking, driver: Driver) -> None:
-    """Ask judges about the labelled answers of which no answer of theirs is kept."""
+def ask_about(answers: Iterable[LabelledAnswers], asking: Asking, driver: Driver) -> Counter[str]:
+    """Ask judges about the labelled answers of which no answer of theirs is kept; gives how often there was no verdict,
+    by the reason."""
     work = (
         (label.item.id, asking.judge(judge, label.item.questions(judge)))
         for judge, labels in answers
         for label in labelled(judge, labels)
     )
-    for _ in driver.run(work):
-        pass
+    return Counter(
+        f"{judgment.reason}: {judgment.detail}" if judgment.detail else str(judgment.reason)
+        for _, judgment in driver.run(work)
+        if judgment.state is State.MISSING
+    )
 
 
 def check_judge(judge: JudgeEvaluator, labels: Sequence[Label], asking: Asking) -> JudgeCheck:

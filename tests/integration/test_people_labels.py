@@ -161,6 +161,19 @@ def test_a_changed_model_is_compared_anew_and_a_changed_rubric_needs_new_labels(
     assert (judge["labels"], judge["missing_labels"]) == (0, 30)
 
 
+def test_a_judge_that_cannot_be_asked_says_why(judged: Callable[..., Path], quick: Oloproof) -> None:
+    folder = judged(POLITE[:3])
+    quick("run", cwd=folder)
+    quick("labels", "import", filled(folder, [truth(x) for x in exported(folder, quick)]), cwd=folder)
+    config = folder / "oloproof.yaml"
+    config.write_text(config.read_text().replace('"small"', '"large",\n "api_key_env": "NO_SUCH_KEY"'))
+    done = quick("judges", "check", "polite", "--ask", cwd=folder)
+    assert done.returncode == 5
+    assert "3 not asked about yet" in done.stdout
+    assert "No verdict on 3: judge_no_key: the environment variable NO_SUCH_KEY is not set" in done.stdout
+    assert gate(folder, quick, "run")[1] == "no_observations"
+
+
 def test_a_judge_that_disagrees_with_people_decides_nothing(
     judged: Callable[..., Path], quick: Oloproof
 ) -> None:
