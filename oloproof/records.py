@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from oloproof.canonical import canonical_json
+from oloproof.canonical import canonical_json, given_json
 
 # ---------------------------------------------------------------------------------------------- cases
 
@@ -52,6 +52,11 @@ class Case:
     def input_json(self) -> str:
         """Canonical JSON of the input: what makes two inputs the same."""
         return canonical_json(self.input)
+
+    @cached_property
+    def input_given(self) -> str:
+        """JSON of the input as the app sees it, order of keys included: what its results are identified by."""
+        return given_json(self.input)
 
     @cached_property
     def expected_json(self) -> str:

@@ -54,7 +54,7 @@ def _compared(host: AppHost, store: Store, wanted: str, stage: str | None) -> tu
     suite = Suite.of(host.project, scan_suite(host.project), host.check(), evaluators)
     then = Identified(run.system, run.evaluators, run.ingredients)
     now = Identified(system, evaluator_records(evaluators), host.ingredients)
-    cases = ((case.input_json, pair_digest(case)) for case in iter_cases(suite.facts))
+    cases = ((case.input_given, pair_digest(case)) for case in iter_cases(suite.facts))
     changes = [
         change
         for change in (

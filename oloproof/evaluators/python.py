@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, PrivateAttr, WithJsonSchema
 
-from oloproof.canonical import canonical_json
+from oloproof.canonical import given_json
 from oloproof.evaluators.base import CriterionName, Evaluator, Kind
 from oloproof.records import FAILED, PASSED, Case, Execution, Judgment, State, excluded, missing
 
@@ -63,7 +63,7 @@ class PythonEvaluator(Evaluator):
     @staticmethod
     def key_of(input: Any, expected: Any) -> str:
         """`expected_key` of a case with this input and these expected values."""
-        return canonical_json([input, dict(expected)])
+        return given_json([input, dict(expected)])
 
     def binary_on(self, case: Case) -> bool:
         return self.scale == "pass_fail"

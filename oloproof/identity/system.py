@@ -76,7 +76,7 @@ class Identities:
         return StageDigests(self._retrieval, self._tokens, self._generation)
 
     def retrieval(self, case: Case) -> bytes:
-        return digest(self._retrieval, case.input_json)
+        return digest(self._retrieval, case.input_given)
 
     def reranked(self, retrieval: bytes, reranker: Reranker) -> bytes:
         """A recorded retrieval, named by its key, in the order of a reranker."""
@@ -89,7 +89,7 @@ class Identities:
         return digest(self._tokens, canonical_json(candidate))
 
     def generation(self, case: Case, context: Iterable[Candidate]) -> bytes:
-        return digest(self._generation, case.input_json, canonical_json(list(context)))
+        return digest(self._generation, case.input_given, canonical_json(list(context)))
 
     def given_execution(self, generation: bytes) -> bytes:
         """An execution whose context was given, not retrieved."""

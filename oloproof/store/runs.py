@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from oloproof.canonical import canonical_json, digest
+from oloproof.canonical import canonical_json, digest, given_json
 from oloproof.errors import ConfigurationError
 from oloproof.jsonform import from_json, to_json
 from oloproof.records import Attempt, Case, StageError
@@ -17,8 +17,9 @@ _COLUMNS = "position, case_id, body, pair, execution, judgments, tags, error, se
 
 
 def case_digest(case: Case) -> bytes:
-    """Identity of a case's whole content."""
-    return digest("case", case.id, case.input_json, case.expected_json, canonical_json(dict(case.metadata)))
+    """Identity of a case's whole content, order of keys included, since the app sees it."""
+    content = (case.input_given, given_json(dict(case.expected)), canonical_json(dict(case.metadata)))
+    return digest("case", case.id, *content)
 
 
 def pair_digest(case: Case) -> bytes:

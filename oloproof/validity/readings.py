@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from oloproof.canonical import canonical_json, digest
+from oloproof.canonical import canonical_json, digest, given_json
 from oloproof.evaluators import PythonEvaluator
 from oloproof.identity.difference import JUDGE, STAGES, Change
 from oloproof.identity.files import ProjectFiles
@@ -80,14 +80,12 @@ def _expected_key(body: Mapping[str, object]) -> str:
 
 def changed_cases(run: Run, runs: Runs, inputs: Iterable[tuple[str, bytes]]) -> tuple[Change, ...]:
     """What of the case file differs from a run's: inputs that the run had not, and expected values. `inputs` gives each
-    case's input and pair, as canonical JSON and as the digest that pairs two cases."""
+    case's input and pair, as JSON (`Case.input_given`) and as the digest that pairs two cases."""
     known: set[str] = set()
     pairs: set[bytes] = set()
     for rows in _windows(runs.rows(run.id)):
         pairs.update(row.pair for row in rows)
-        known.update(
-            canonical_json(body["input"]) for body in runs.bodies([row.body for row in rows]).values()
-        )
+        known.update(given_json(body["input"]) for body in runs.bodies([row.body for row in rows]).values())
     cases = new_inputs = new_pairs = 0
     for text, pair in inputs:
         cases += 1

@@ -22,6 +22,7 @@ from mutations import (
     ROUNDABOUT,
     Mutation,
     page_with_table,
+    replaced,
     write_project,
 )
 from projects import SLOW, MakeProject, Oloproof, case, command, environment, noted
@@ -223,3 +224,29 @@ def test_code_that_changes_during_a_run_ends_it_and_stores_nothing_wrong(
     assert record["cache"]["execution"][0] >= 5
     shown = oloproof("inspect", "latest", "--json", "--case", "case 0", cwd=folder).record
     assert shown["output"] == {"answer": "first"}
+
+
+def test_code_that_goes_through_keys_is_given_them_in_the_order_of_the_case(
+    make_project: MakeProject, quick: Oloproof
+) -> None:
+    """Two inputs, or two expected values, that differ in the order of their keys alone are equal as JSON, though not
+    to the code that is given them."""
+    config = {"evaluators": [{"type": "python", "object": "checks:first", "criterion": "first"}]}
+    checks = "def first(*, input, expected, output, context): return list(expected) == output['answer']\n"
+    folder = make_project(
+        LISTING.replace("context[0].text", "list(input)").replace('glob("*.md")', 'glob("none")'),
+        cases=[{"id": "one", "input": {"a": 1, "b": 2}, "expected": {"a": 1, "b": 2}}],
+        files={"checks.py": checks},
+        **config,
+    )
+
+    def run() -> tuple[list[str], float]:
+        found = quick("run", "--json", cwd=folder).record["run"]
+        shown = quick("inspect", "latest", "--json", "--case", "one", cwd=folder).record
+        return shown["output"]["answer"], found["metrics"][0]["estimate"]
+
+    assert run() == (["a", "b"], 1.0)
+    replaced("cases.jsonl", '"input": {"a": 1, "b": 2}', '"input": {"b": 2, "a": 1}')(folder)
+    assert run() == (["b", "a"], 0.0)
+    replaced("cases.jsonl", '"expected": {"a": 1, "b": 2}', '"expected": {"b": 2, "a": 1}')(folder)
+    assert run() == (["b", "a"], 1.0)
