@@ -105,9 +105,14 @@ class _Versions:
 def _warnings(versions: Sequence[_Versions], base: Base) -> list[Warning]:
     """Where a pull request's own policy had to stand in for the base's."""
     found = [
-        Warning("base_policy_unreadable", f"this pull request's own {each.path} decides: {each.problem}")
+        Warning(
+            "base_policy_unreadable",
+            f"this pull request's own {each.path} decides: {each.problem}"
+            if each.head is not None
+            else f"this pull request removes {each.path}, so nothing decides in its place: {each.problem}",
+        )
         for each in versions
-        if each.problem and each.head is not None
+        if each.problem
     ]
     absent = [
         str(v.path) for v in versions if v.inside and not v.problem and v.base is None and v.head is not None

@@ -177,6 +177,21 @@ def test_a_policy_of_the_base_that_cannot_be_read_is_no_gate(support: Checkout) 
     assert decided(report)["no-new-failures"][0] == "PASS"
 
 
+def test_a_policy_of_the_base_that_cannot_be_read_does_not_go_without_a_word(support: Checkout) -> None:
+    support.edit("compare.yaml", "kind: new_failures", "kind: new_failure")
+    support.commit("A slip")
+    support.branch("away")
+    (support.root / "compare.yaml").unlink()
+    support.commit()
+    done = support.preview()
+    (warning,) = support.report()["warnings"]
+    base = support.report()["base"]["sha"][:7]
+    text = f"this pull request removes compare.yaml, so nothing decides in its place: {base}:compare.yaml:"
+    assert warning["code"] == "base_policy_unreadable"
+    assert warning["text"].startswith(text)
+    assert "this pull request removes compare.yaml" in done.stdout
+
+
 def test_a_wrong_policy_of_the_head_is_refused_though_the_bases_decides(support: Checkout) -> None:
     support.branch("slip")
     support.edit("compare.yaml", "kind: new_failures", "kind: new_failure")
