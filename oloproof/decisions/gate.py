@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from oloproof.decisions.records import Decision, Gate, GateState, RuleState
 from oloproof.errors import (
@@ -28,20 +29,23 @@ _EXITS = (EXIT_UNFINISHED, *(code for _, code in _EXIT_BY_CAUSE), EXIT_OK)
 
 def gate_of(decided: Sequence[tuple[Policy, Sequence[Decision]]]) -> Gate:
     """The gate over one or several policies, each with the decisions of its rules that applied."""
-    everything = tuple(decision for _, decisions in decided for decision in decisions)
-    if not everything:
-        return Gate(GateState.ALLOW, EXIT_OK, (), "no_policy")
+    everything: list[Decision] = []
     blocking: set[RuleState] = set()
     warning = False
     for policy, decisions in decided:
         for decision in decisions:
-            if decision.state in policy.config.block_on or decision.always_blocks:
+            blocks = decision.state in policy.config.block_on or decision.always_blocks
+            if blocks:
                 blocking.add(decision.state)
             warning = warning or decision.state in policy.config.warn_on
+            tolerated = not blocks and decision.state is not RuleState.PASS
+            everything.append(replace(decision, tolerated=tolerated))
+    if not everything:
+        return Gate(GateState.ALLOW, EXIT_OK, (), "no_policy")
     for state, code in _EXIT_BY_CAUSE:
         if state in blocking:
-            return Gate(GateState.BLOCK, code, everything)
-    return Gate(GateState.WARN if warning else GateState.ALLOW, EXIT_OK, everything)
+            return Gate(GateState.BLOCK, code, tuple(everything))
+    return Gate(GateState.WARN if warning else GateState.ALLOW, EXIT_OK, tuple(everything))
 
 
 def also(gate: Gate, more: Sequence[tuple[Policy, Decision]]) -> Gate:

@@ -60,8 +60,8 @@ class Decision:
 
     `scope` is `all` or the slice that the rule is about. `adjusted_p` is what the p-value of its failing comes to
     within its `family`. `always_blocks` is set when there was too little to decide on; then the gate blocks whatever
-    `block_on` says. `outlook` says what would settle a rule that is open, where that was asked. `judge`
-    is set when the metric is a judge's.
+    `block_on` says; `tolerated` when the state is not PASS and the rule's own policy does not block on it. `outlook`
+    says what would settle a rule that is open, where that was asked. `judge` is set when the metric is a judge's.
     """
 
     rule: str
@@ -74,6 +74,7 @@ class Decision:
     interval: Interval | None = None
     counts: Mapping[str, int] | None = None
     always_blocks: bool = False
+    tolerated: bool = False
     scope: str = "all"
     family: str | None = None
     adjusted_p: float | None = None

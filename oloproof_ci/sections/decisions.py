@@ -55,6 +55,8 @@ def decisions_section(report: Report, room: Room) -> str:
 
 def blocks(decision: Decision, gate: Gate) -> bool:
     """Whether a rule is among what blocks, as far as the exit code tells."""
+    if decision.tolerated:
+        return False
     return decision.always_blocks or _BLOCKING_EXIT.get(decision.state) == gate.exit_code
 
 

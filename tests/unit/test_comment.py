@@ -27,6 +27,7 @@ from oloproof.records import Interval, Metric
 from oloproof.run_records import CacheCounts, Tally
 from oloproof.store.unstable import UnstableCase
 from oloproof_ci.comment import MAX_BYTES, comment
+from oloproof_ci.outcome import SuiteOutcome
 from oloproof_ci.report import (
     Commit,
     CriterionFailures,
@@ -1322,6 +1323,16 @@ def test_cases_and_evaluators_that_differ_are_named_with_what_stood_there() -> N
         "| `trial_length` | `expected.answer`, `metadata.topic` | 21 days | three weeks |",
         "| `late_fee` | `expected.answer` | – | (empty) |",
     ]
+
+
+def test_a_rule_that_its_policy_only_warns_of_is_not_told_as_what_blocks() -> None:
+    warned = replace(not_worse_rule(OPEN, "interval_overlaps_margin"), rule="warned", tolerated=True)
+    report = calm_report(gate=Gate(GateState.BLOCK, 3, (warned, NOTHING_RULE)))
+    made = comment(report)
+    icons = [line.split("|")[1].strip() for line in made.splitlines() if "`INSUFFICIENT_EVIDENCE`" in line]
+    assert icons == ["⚠️", "⛔"]
+    assert made.splitlines()[2].startswith("**Nothing was observed for `answer_correct`**: rule")
+    assert SuiteOutcome("oloproof.yaml", report, None).reason == NOTHING_RULE.rule
 
 
 def test_an_unchanged_suite_is_not_mentioned_and_an_unreadable_one_is() -> None:

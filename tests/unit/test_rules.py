@@ -397,6 +397,13 @@ def test_each_of_several_policies_blocks_on_its_own_states() -> None:
     assert gate_of([(lenient, decisions(OPEN)), (policy(), decisions(OPEN))]).exit_code == 3
 
 
+def test_a_decision_says_that_its_own_policy_tolerates_it_though_another_blocks() -> None:
+    lenient = policy(block_on=("FAIL",), warn_on=("INSUFFICIENT_EVIDENCE",))
+    seen = [*decisions(OPEN, FAIL, PASS), *decisions(OPEN, always_blocks=True)]
+    found = gate_of([(lenient, seen), (policy(), decisions(OPEN))])
+    assert [decision.tolerated for decision in found.decisions] == [True, False, False, False, False]
+
+
 def test_without_decisions_the_gate_says_that_there_is_no_policy() -> None:
     assert gate_of([]) == Gate(GateState.ALLOW, 0, (), "no_policy")
 
