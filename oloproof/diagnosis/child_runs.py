@@ -95,6 +95,7 @@ class ChildRuns:
                 stage_seconds=stage_seconds,
                 finished=True,
                 stale=None,
+                judges=judging.costs,
                 ingredients={},
             )
         )

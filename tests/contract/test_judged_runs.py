@@ -310,5 +310,65 @@ def test_a_failure_that_a_judge_found_is_diagnosed_and_a_missing_verdict_is_not(
     assert code == 0, err
     (case,) = json.loads(out)["cases"]
     assert (case["case_id"], case["label"]) == ("fault:ungrounded", "GENERATION_FAILURE")
-    # The same answer to the same context is the same question: nothing is paid for the control.
+    # The same answer to the same context is the same question: nothing is paid for gold run and control.
     assert project.models.asked() == asked
+    _, listed, _ = project.call("inspect", json.loads(out)["gold_run"], "--json")
+    costs = json.loads(listed)["run"]["judges"]
+    assert (costs["calls"], costs["avoided"]) == (0, 1)
+
+
+def pull_request(project: JudgedProject, judges: str = "") -> tuple[int, Any, str]:
+    """Previews a head that brings the judge, and whose answers to two questions a judge does not find as good; gives
+    exit code, report and comment."""
+    questions = ["sound", "worse", "unclear"]
+    project.write(questions)
+    config = project.folder / "oloproof.yaml"
+    config.write_text(re.sub(r"  - \{\"type\": \"groundedness.*\n", "", config.read_text()))
+    rule = "{id: none-new, metric: grounded, kind: new_failures, max: 0}"
+    (project.folder / "compare.yaml").write_text(f"{{version: 1, rules: [{rule}]}}")
+    (project.folder / ".gitignore").write_text(".oloproof\n__pycache__\n")
+    settings = ("-c", "user.name=a", "-c", "user.email=a@b.invalid")
+    for command in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "base")):
+        subprocess.run(["git", *settings, *command], cwd=project.folder, check=True)
+    project.write(questions, judges)
+    worse = '{"worse": " fault:ungrounded", "unclear": " fault:chatty"}.get(input["question"], "")'
+    app = APP.replace('"Refunds take 14 days.", "cit', f'"Refunds take 14 days." + {worse}, "cit')
+    assert app != APP
+    (project.folder / "app.py").write_text(app)
+    done = subprocess.run(
+        [sys.executable, "-m", "oloproof_ci", "preview", "--policy-from", "head"],
+        cwd=project.folder,
+        env=project.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    written = project.folder / ".oloproof" / "preview"
+    assert (written / "report.json").exists(), done.stderr
+    return (
+        done.returncode,
+        json.loads((written / "report.json").read_text()),
+        (written / "comment.md").read_text(),
+    )
+
+
+def test_a_pull_request_shows_what_its_judge_finds_and_takes(project: JudgedProject) -> None:
+    _, report, comment = pull_request(project)
+    (failures,) = report["failures"]
+    assert [case["case_id"] for case in failures["new_failures"]] == ["worse"]
+    assert [
+        metric["observed"] for metric in (report["base"]["metrics"][1], report["head"]["metrics"][1])
+    ] == [3, 2]
+    # The base's three answers, the head's two other ones, and one of these once more, since it was unusable.
+    assert report["judges"]["calls"] == project.models.asked() == 6
+    assert "judges: 6 calls, " in comment
+    assert KEY not in comment + json.dumps(report)
+
+
+def test_both_sides_of_a_pull_request_share_one_budget(project: JudgedProject) -> None:
+    _, report, _ = pull_request(project, "max_calls: 4")
+    assert project.models.asked() == report["judges"]["calls"] == 4
+    missing = [side["metrics"][1]["missing_reasons"] for side in (report["base"], report["head"])]
+    assert missing[0] == {}
+    assert "judge_budget_spent" in missing[1]
