@@ -13,7 +13,10 @@ for (const { holding, tool, plain } of answers) {
   if (tool !== undefined) {
     server.addFixture({
       match: { predicate: (request) => holds(request) && (request.tools ?? []).length > 0 },
-      response: { toolCalls: [{ name: "give_verdict", arguments: JSON.stringify(tool) }] },
+      response: {
+        toolCalls: [{ name: "give_verdict", arguments: JSON.stringify(tool) }],
+        usage: { input_tokens: 41, output_tokens: 7 },
+      },
     });
   }
   server.addFixture({ match: { predicate: holds }, response: plain });
