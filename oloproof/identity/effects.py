@@ -69,6 +69,8 @@ class Effects:
             group = self._sharing.group(target)
             self._of_group.setdefault(group, []).extend((target, writer) for writer in writers)
         self._complete: dict[tuple[Module, str], list[Writer]] = {}
+        #: By a name outside the project, who changes something around it.
+        self._around: dict[str, tuple[Writer, ...]] = {}
 
     def writers_of(self, module: Module, name: str) -> list[Writer]:
         """The units that change a name or what it shares an object with, and the functions that call those."""
@@ -83,14 +85,18 @@ class Effects:
             self._complete[group] = list(found)
         return self._complete[group]
 
-    def writers_outside(self, dotted: str) -> Iterator[Writer]:
+    def writers_outside(self, dotted: str) -> Iterable[Writer]:
         """The functions that change something outside the project which is used here, or which holds that or is held by
         it, and those that call them."""
-        for changed, places in self._outside.items():
-            if (dotted + ".").startswith(changed + ".") or changed.startswith(dotted + "."):
-                for place in places:
-                    for each in (place, *self._sharing.callers(changed, *place)):
-                        yield Writer(*each, self._owners.get(each), on_import=False)
+        if dotted not in self._around:
+            found: dict[Writer, None] = {}
+            for changed, places in self._outside.items():
+                if (dotted + ".").startswith(changed + ".") or changed.startswith(dotted + "."):
+                    for place in places:
+                        for each in (place, *self._sharing.callers(changed, *place)):
+                            found[Writer(*each, self._owners.get(each), on_import=False)] = None
+            self._around[dotted] = tuple(found)
+        return self._around[dotted]
 
     def shows(self, module: Module, unit: Unit) -> bool:
         """Whether a decorator of the unit may show its docstring and annotations to somebody."""
