@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,11 +146,6 @@ def read_name(value: Any) -> str:
     if not isinstance(text, str) or len(text) > MAX_NAME or not text.isprintable():
         raise ValueError(f"by must be a name of at most {MAX_NAME} printable characters")
     return text.strip()
-
-
-def pass_or_fail(labels: Iterable[Label]) -> Iterator[Label]:
-    """The labels that say something."""
-    return (label for label in labels if label.verdict != "unsure")
 
 
 def _label(line: str) -> Label:

@@ -133,7 +133,7 @@ def counts_text(counts: Sequence[tuple[str, int]]) -> str:
         "removed": "removed case",
         "edited": "edited case",
         "evaluators": "changed evaluator",
-        "labels": "file of changed labels",
+        "labels": "changed label file",
     }
     said = [counted(count, nouns[name]) for name, count in counts if count and name in nouns]
     return ", ".join(said) or "changes that could not be read"
