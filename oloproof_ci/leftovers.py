@@ -10,7 +10,8 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+
+from oloproof.worker.kernel import processes
 
 #: PR_SET_CHILD_SUBREAPER of linux/prctl.h.
 _SUBREAPER = 36
@@ -54,13 +55,13 @@ def end(spared: set[int]) -> None:
 def descendants() -> set[int]:
     """The processes below this one."""
     children: dict[int, list[int]] = {}
-    for status in Path("/proc").glob("[0-9]*/stat"):
+    for process, status in processes("stat"):
         try:
             # The name, which the process chose, stands in brackets and may hold anything.
             fields = status.read_text(errors="replace").rpartition(")")[2].split()
         except OSError:
             continue
-        children.setdefault(int(fields[1]), []).append(int(status.parent.name))
+        children.setdefault(int(fields[1]), []).append(process)
     found: set[int] = set()
     waiting = [os.getpid()]
     while waiting:

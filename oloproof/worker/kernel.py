@@ -6,7 +6,7 @@ import fcntl
 import os
 import signal
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from oloproof.worker.account import Account, seeing_as
@@ -43,6 +43,18 @@ def oom_kills() -> int:
     return int(rest.split("\n", 1)[0] or 0)
 
 
+def processes(file: str) -> Iterator[tuple[int, Path]]:
+    """A file that tells of a process, for every process there is; none where there is no /proc. One that ends meanwhile
+    is no error here, but its file cannot be read any more."""
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return
+    for name in names:
+        if name.isdigit():
+            yield int(name), Path("/proc", name, file)
+
+
 def end_marked(mark: str, account: Account | None = None, spare: Collection[int] = ()) -> None:
     """Kill every process that carries a worker's mark in its environment: what the user's code started and detached
     outlives its worker's process group. `account` is the user that the workers ran as, `spare` are processes that end
@@ -50,15 +62,15 @@ def end_marked(mark: str, account: Account | None = None, spare: Collection[int]
     entry = f"{MARK}={mark}".encode()
     for _ in range(3):  # one that is just being started may be missed the first time
         found = False
-        for environ in Path("/proc").glob("[0-9]*/environ"):
-            if int(environ.parent.name) in spare:
+        for process, environ in processes("environ"):
+            if process in spare:
                 continue
             try:
                 with seeing_as(account):
                     marked = entry in environ.read_bytes().split(b"\0")
                 if not marked:
                     continue
-                os.kill(int(environ.parent.name), signal.SIGKILL)
+                os.kill(process, signal.SIGKILL)
                 found = True
             except OSError:
                 continue

@@ -17,6 +17,8 @@ from projects import MakeProject, Oloproof, case, command, environment, marked_p
 from workers import eventually
 
 from oloproof.worker.keeper import HAS_KEEPER
+from oloproof.worker.kernel import MARK, end_marked
+from oloproof_ci.leftovers import descendants
 
 #: What a worker can be busy with, from the easiest to the hardest to interrupt.
 BUSY = {
@@ -233,3 +235,26 @@ def test_where_the_kernel_does_not_do_it_a_thread_does(tmp_path: Path) -> None:
         assert worker.poll() is None
         os.close(ours)
         assert worker.wait(5) == -signal.SIGKILL
+
+
+def test_a_process_that_ends_while_the_others_are_looked_through_is_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The kernel says ESRCH, and not that there is no such file, of one that ends at just that moment."""
+    looked_at = os.stat
+
+    def ending(path: str | os.PathLike[str] | int, *args: object, **how: object) -> os.stat_result:
+        if str(path).startswith("/proc/") and str(path).endswith(("/environ", "/stat")):
+            raise ProcessLookupError(3, "No such process", path)
+        return looked_at(path, *args, **how)  # type: ignore[arg-type]
+
+    mark = uuid4().hex
+    marked = subprocess.Popen(["sleep", "3600"], env={**os.environ, MARK: mark})
+    try:
+        monkeypatch.setattr(os, "stat", ending)
+        assert marked.pid in descendants()
+        end_marked(mark)
+        assert marked.wait(timeout=10) == -signal.SIGKILL
+    finally:
+        marked.kill()
+        marked.wait()
