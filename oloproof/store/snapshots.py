@@ -22,8 +22,14 @@ from oloproof.store.recency import STAGES, note_use, prune, remove_unnamed
 #: The tables of a snapshot, in the order in which they are copied: what names others comes after them.
 TABLES = ("text", "file_set", *STAGES, "judgment", "judge_call", "outline", "unstable", "last_used")
 OF_RUNS = ("run", "run_case")
-#: Columns that a snapshot leaves empty.
-LOGS = frozenset({("retrieval", "log"), ("generation", "log"), ("run_case", "log")})
+#: Columns that a snapshot leaves empty, with what is empty in each: what code printed, and what failed calls said, that
+#: may quote an address with its secrets.
+EMPTY = {
+    ("retrieval", "log"): "''",
+    ("generation", "log"): "''",
+    ("run_case", "log"): "''",
+    ("run_case", "attempts"): "'[]'",
+}
 #: After how long without a use the entries of an index version go.
 UNSEEN_SECONDS = 30 * 86_400.0
 
@@ -128,8 +134,12 @@ def take_in(snapshot: Path, store: Path) -> Merged:
             os.replace(snapshot, store)
         else:
             draft = store.with_name(store.name + ".new")
-            shutil.copyfile(snapshot, draft)
-            os.replace(draft, store)
+            try:
+                shutil.copyfile(snapshot, draft)
+                os.replace(draft, store)
+            except BaseException:
+                draft.unlink(missing_ok=True)
+                raise
         return Merged(counts)
     with _opened(store, write=True) as connection:
         connection.execute("ATTACH ? AS store", (f"{snapshot.absolute().as_uri()}?mode=ro&immutable=1",))
@@ -160,7 +170,7 @@ def _merging(table: str) -> str:
 
 def _copy(connection: sqlite3.Connection, table: str, where: str = "true") -> None:
     names = [name for _, name, *_ in connection.execute(f"PRAGMA main.table_info({table})")]
-    values = ", ".join("''" if (table, name) in LOGS else name for name in names)
+    values = ", ".join(EMPTY.get((table, name), name) for name in names)
     connection.execute(
         f"INSERT INTO main.{table} SELECT {values} FROM store.{table} WHERE {where} ORDER BY {names[0]}"
     )
@@ -205,11 +215,7 @@ def _keys(connection: sqlite3.Connection) -> str:
 
 
 def _tables(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
-    return sorted(
-        connection.execute(
-            "SELECT type, name, coalesce(sql, '') FROM main.sqlite_master WHERE name NOT LIKE 'sqlite_%'"
-        )
-    )
+    return sorted(connection.execute("SELECT type, name, coalesce(sql, '') FROM main.sqlite_master"))
 
 
 def _expected_tables() -> list[tuple[str, str, str]]:

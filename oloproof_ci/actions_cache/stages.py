@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -31,11 +32,14 @@ from oloproof_ci.actions_cache.transfers import Transfers
 PATH = ".oloproof/stages"
 MANIFEST, RESULTS = "manifest.json", "results.sqlite3"
 FORMAT = 1
+#: The largest manifest that is read; ours have some hundred bytes.
+MAX_MANIFEST = 10_000
 #: By how much a restored snapshot may be larger than what we would save.
 TOLERANCE = 4
 #: Why nothing was saved when a warning says more.
 FAILED = "it failed"
 VERSION = keys.cache_version([PATH])
+_RUN = re.compile(r"run_[0-9A-Z]{26}")
 
 
 @dataclass(frozen=True)
@@ -208,6 +212,8 @@ class StageCache:
 
 def _manifest(path: Path) -> Manifest:
     try:
+        if path.stat().st_size > MAX_MANIFEST:
+            raise SnapshotRefused("its manifest is too large")
         found = json.loads(path.read_text(encoding="utf-8"))
         if found.pop("format") != FORMAT:
             raise SnapshotRefused("its manifest is of another format")
@@ -215,8 +221,12 @@ def _manifest(path: Path) -> Manifest:
         kinds = {"schema": int, "bytes": int, "keys": str, "sha256": str, "runs": list, "counts": dict}
         if not all(type(getattr(manifest, name)) is kind for name, kind in kinds.items()):
             raise TypeError
+        if not all(type(count) is int for count in manifest.counts.values()):
+            raise TypeError
+        if not all(type(run) is str and _RUN.fullmatch(run) for run in manifest.runs):
+            raise TypeError
         return manifest
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise SnapshotRefused("its manifest cannot be read") from None
 
 

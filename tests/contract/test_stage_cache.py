@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from act_cache import ActCache
@@ -353,7 +354,7 @@ def test_an_entry_larger_than_allowed_is_not_loaded(
     assert "the entry is larger than 20000 bytes" in here.warnings[0]
 
 
-@pytest.mark.parametrize("harm", ["format", "digest", "schema", "text"])
+@pytest.mark.parametrize("harm", ["format", "digest", "schema", "text", "counts", "runs", "depth", "size"])
 def test_an_entry_that_is_not_what_it_says_is_refused(
     job: MakeJob, tmp_path: Path, service: CacheServer, harm: str
 ) -> None:
@@ -362,8 +363,15 @@ def test_an_entry_that_is_not_what_it_says_is_refused(
     official("restore", tmp_path / "workspace", saved.key, service)
     manifest = tmp_path / "workspace" / PATH / MANIFEST
     record = json.loads(manifest.read_text())
-    changes = {"format": {"format": 2}, "digest": {"sha256": "0" * 64}, "schema": {"schema": 1}, "text": {}}
-    manifest.write_text(json.dumps(record | changes[harm])[: 20 if harm == "text" else None])
+    changes: dict[str, dict[str, Any]] = {
+        "format": {"format": 2},
+        "digest": {"sha256": "0" * 64},
+        "schema": {"schema": 1},
+        "counts": {"counts": {"retrieval": "many"}},
+        "runs": {"runs": ["run_\ud800"]},
+    }
+    texts = {"text": '{"format": 1', "depth": "[" * 9_000, "size": " " * 1_000_000 + "{}"}
+    manifest.write_text(texts.get(harm) or json.dumps(record | changes[harm]))
     service.entries.clear()
     official("save", tmp_path / "workspace", saved.key, service)
     here = job()

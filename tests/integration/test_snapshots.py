@@ -272,6 +272,10 @@ def test_a_good_snapshot_is_taken(snapshot: tuple[Path, Manifest]) -> None:
     [
         ("CREATE TRIGGER evil AFTER INSERT ON judgment BEGIN DELETE FROM run; END", "tables are not those"),
         ("CREATE VIEW evil AS SELECT 1", "tables are not those"),
+        (
+            "CREATE TRIGGER sqlitevil AFTER INSERT ON judgment BEGIN DELETE FROM run; END",
+            "tables are not those",
+        ),
         ("ALTER TABLE judgment ADD COLUMN evil TEXT", "tables are not those"),
         ("PRAGMA user_version = 1", "tables are not those"),
     ],
