@@ -45,6 +45,12 @@ def run_inputs(suite: Suite, system: System) -> str:
     return content_id(record)
 
 
+def is_whole(run: Run) -> bool:
+    """Whether a run came to its end and every case gave an answer: only then is it worth keeping for others. What
+    errors say may also quote what is nobody else's business."""
+    return run.finished and run.attempted == run.cases and not run.errored
+
+
 def reusable_run(run: str, store: Store, suite: Suite, system: System) -> Run | None:
     """An earlier run as one that took no call, when it is whole and was made of the same; its id comes from outside,
     so it is looked at closely."""
@@ -53,9 +59,8 @@ def reusable_run(run: str, store: Store, suite: Suite, system: System) -> Run | 
     except ConfigurationError:
         return None
     same = (
-        found.finished
-        and found.attempted == found.cases == suite.facts.cases
-        and not found.errored
+        is_whole(found)
+        and found.cases == suite.facts.cases
         and found.system == system
         and found.dataset_digest == suite.facts.sha256
         and found.evaluators == evaluator_records(suite.evaluators)

@@ -34,7 +34,7 @@ from oloproof.workplace import (
 )
 from oloproof_ci.base_app import Baseline, hosted_base, lodged
 from oloproof_ci.base_files import BaseFiles
-from oloproof_ci.earlier import EarlierResults, reusable_run, run_inputs, seconds_since
+from oloproof_ci.earlier import EarlierResults, is_whole, reusable_run, run_inputs, seconds_since
 from oloproof_ci.findings import find_errors, without_worktree
 from oloproof_ci.gate_policies import GatePolicies, PolicyFiles
 from oloproof_ci.git import Base, Repository
@@ -115,7 +115,7 @@ class Preview:
                 checks = checks_of(run.evaluators, self._labels, store)
                 gate = decide_run(run, policies, lambda: store.runs.rows(run.id), checks)
                 head = Measured(host, run)
-                if self._earlier is not None and self._head is not None and not self._dirty:
+                if self._earlier and self._head and not self._dirty and is_whole(run):
                     self._earlier.seed(suite.project, self._head.sha, run_inputs(suite, run.system), run.id)
                 return self._report(store, suite, head, None, None, gate, None, (), _warnings(run, None))
 

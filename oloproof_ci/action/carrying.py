@@ -22,6 +22,7 @@ SAVE_SECONDS = 240.0
 MB = 1_000_000
 NOT_RESTORED = Restored()
 NOT_SAVED = Saved(reason="the evaluation did not get so far")
+OTHERS_CODE = "a pull request's code was measured where the branch's own jobs would read what is saved"
 
 
 @dataclass
@@ -50,7 +51,8 @@ class Seed:
 @dataclass
 class CarriedResults:
     """All suites of one job. `scratch` is a folder of ours that outlives the stores; `warnings` collects what could not
-    be done, one sentence each, since nothing about the cache fails a job."""
+    be done, one sentence each, since nothing about the cache fails a job. Without `saving` results are only restored.
+    """
 
     environment: Mapping[str, str]
     scratch: Path
@@ -58,6 +60,11 @@ class CarriedResults:
     warnings: list[str] = field(default_factory=list)
     suites: list[Carried] = field(default_factory=list)
     seeds: list[Seed] = field(default_factory=list)
+    saving: bool = True
+    #: What is left of the time for each, over all suites.
+    seconds: dict[str, float] = field(
+        default_factory=lambda: {"restore": RESTORE_SECONDS, "save": SAVE_SECONDS}
+    )
 
     def restore(self, project: Project, suite: str, index_version: str, folder: Path) -> None:
         """Bring earlier results into the store that is kept in `folder`."""
@@ -66,7 +73,7 @@ class CarriedResults:
         store = folder / FOLDER / FILE
         carried = Carried(str(project.path), suite, index_version, store, project.config.cache.max_mb * MB)
         self.suites.append(carried)
-        with self._cache(carried, RESTORE_SECONDS) as cache:
+        with self._cache(carried, "restore") as cache:
             carried.restored = cache.restore(suite, index_version, store)
 
     def baseline(self, suite: str, commit: str, inputs: str, folder: Path) -> str | None:
@@ -74,12 +81,12 @@ class CarriedResults:
         carried = self._of(suite, folder)
         if carried is None:
             return None
-        with self._cache(carried, RESTORE_SECONDS) as cache:
+        with self._cache(carried, "restore") as cache:
             return cache.restore_baseline(suite, commit, inputs, carried.store)
 
     def seed(self, suite: str, commit: str, inputs: str, run: str) -> None:
-        """Keep a run for pull requests into its commit. A job that was started by a pull request never gets here, and
-        what it saves is out of reach of the base branch's jobs by the cache's own rules."""
+        """Keep a run for pull requests into its commit. What a job saves that was started by a pull request is out of
+        reach of the base branch's jobs by the cache's own rules."""
         self.seeds.append(Seed(suite, commit, inputs, run))
 
     def set_aside(self) -> None:
@@ -97,7 +104,10 @@ class CarriedResults:
     def save(self) -> None:
         """Save what was learned, also when the gate blocks or an evaluation failed half way."""
         for carried in self.suites:
-            with self._cache(carried, SAVE_SECONDS) as cache:
+            if not self.saving:
+                carried.saved = Saved(reason=OTHERS_CODE)
+                continue
+            with self._cache(carried, "save") as cache:
                 carried.saved = cache.save(carried.suite, carried.index_version, carried.store)
                 if carried.saved.reason == FAILED:  # and has been told; the seed would fail in the same way
                     continue
@@ -110,8 +120,9 @@ class CarriedResults:
         return next((each for each in self.suites if (each.suite, each.store) == (suite, store)), None)
 
     @contextmanager
-    def _cache(self, carried: Carried, seconds: float) -> Iterator[StageCache]:
-        transfers = Transfers(Budget(seconds))
+    def _cache(self, carried: Carried, what: str) -> Iterator[StageCache]:
+        began = time.monotonic()
+        transfers = Transfers(Budget(self.seconds[what]))
         try:
             found = access(self.environment, transfers)
             yield StageCache(
@@ -125,10 +136,13 @@ class CarriedResults:
             )
         finally:
             transfers.close()
+            self.seconds[what] -= time.monotonic() - began
 
 
 @contextmanager
-def carried_results(environment: Mapping[str, str], *, enabled: bool) -> Iterator[CarriedResults]:
+def carried_results(
+    environment: Mapping[str, str], *, enabled: bool, saving: bool = True
+) -> Iterator[CarriedResults]:
     """The results of a job, with a folder that nobody else may enter."""
     with tempfile.TemporaryDirectory(prefix="oloproof-cache-") as scratch:
-        yield CarriedResults(environment, Path(scratch), enabled)
+        yield CarriedResults(environment, Path(scratch), enabled, saving=saving)

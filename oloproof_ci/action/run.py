@@ -122,7 +122,10 @@ def _resolved(asked: Evaluation, named: PullRequest, github: GitHub) -> Evaluati
 def _evaluate(step: Step, asked: Evaluation, *, baseline: bool) -> int:
     """Evaluate every suite, and tell everybody; gives the exit code."""
     step.delivery.attempt(step.delivery.take_back)
-    with carried_results(step.environment, enabled=step.inputs.cache == "on") as carried:
+    enabled = step.inputs.cache == "on"
+    # Started by hand for a pull request, the job writes where jobs of the branch it was started on read.
+    saving = asked.pull_request is None or step.job.event == "pull_request"
+    with carried_results(step.environment, enabled=enabled, saving=saving) as carried:
         suites = _suites(step, asked, carried, baseline=baseline)
         verdict = _deliver(step, asked, suites, baseline=baseline)
         step.delivery.attempt(carried.save)

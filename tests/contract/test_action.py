@@ -248,6 +248,8 @@ def test_a_pull_request_can_be_named_by_number(workflow: Workflow) -> None:
     assert done.code == 1
     assert workflow.server.statuses[0]["sha"] == head
     assert len(workflow.comments()) == 1
+    # the cache of this job is that of main, whose own jobs would read it
+    assert "nothing: a pull request's code was measured where" in done.summary
 
 
 def test_a_closed_pull_request_is_not_measured_by_number_either(workflow: Workflow) -> None:

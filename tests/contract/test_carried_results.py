@@ -19,6 +19,9 @@ from typing import Any
 import pytest
 from cache_service import CacheServer
 
+from oloproof.settings.project import load_project
+from oloproof_ci.action.carrying import CarriedResults
+
 RUNNER_UID = 1001
 CONFIG = {
     "version": 1,
@@ -189,6 +192,11 @@ def repository(service: CacheServer) -> Iterator[Repository]:
     shutil.rmtree(folder)
 
 
+def _written(path: Path) -> Path:
+    path.write_text(json.dumps(CONFIG))
+    return path
+
+
 def test_a_pull_request_pays_for_nothing_that_main_has_computed(
     repository: Repository, service: CacheServer
 ) -> None:
@@ -263,6 +271,14 @@ def test_results_are_saved_when_the_evaluation_fails_half_way(
     assert (mended.code, mended.calls) == (0, Counter())
 
 
+def test_a_run_with_errors_is_no_baseline(repository: Repository, service: CacheServer) -> None:
+    repository.commit(APP.replace("return {", "assert input['q'] != 'two'\n        return {"))
+    repository.git("branch", "-f", "main", "change")
+    done = repository.push()
+    assert done.calls["generate"] >= 2, done.log
+    assert ["-baseline-" in entry.key for entry in service.entries] == [False]
+
+
 def test_two_suites_in_one_folder_save_what_each_has_learned(
     repository: Repository, service: CacheServer
 ) -> None:
@@ -288,6 +304,16 @@ def test_nothing_about_the_cache_fails_a_job(repository: Repository, service: Ca
     assert len(warnings) == 2, done.log
     assert "may not read the cache" in warnings[0]
     assert "may not write to the cache" in warnings[1]
+
+
+def test_the_time_for_the_cache_is_that_of_all_suites(tmp_path: Path) -> None:
+    settings = load_project(_written(tmp_path / "oloproof.yaml"))
+    nobody = {"ACTIONS_RESULTS_URL": "http://127.0.0.1:9", "ACTIONS_RUNTIME_TOKEN": "none"}
+    carried = CarriedResults(nobody, tmp_path, enabled=True)
+    carried.seconds["restore"] = 0.0
+    for suite in ("one", "two"):
+        carried.restore(settings, suite, "kb", tmp_path)
+    assert carried.warnings == ["stage results could not be restored: the time for the cache is used up"] * 2
 
 
 def test_the_input_turns_the_cache_off(repository: Repository, service: CacheServer) -> None:
