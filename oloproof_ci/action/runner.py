@@ -16,8 +16,7 @@ from oloproof.report.terminal import plain
 
 Level = Literal["error", "warning", "notice"]
 
-#: The runner drops a summary above 1 MiB, and shows 10 annotations of a level of each step.
-MAX_SUMMARY_BYTES = 1_000_000
+#: The runner shows that many annotations of a level of each step.
 MAX_ANNOTATIONS = 10
 
 

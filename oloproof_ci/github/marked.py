@@ -108,7 +108,7 @@ def _written(section: Section) -> str:
 def _read_mark(text: str) -> Mark | None:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     expected = {"suite": str, "leg": str, "head": str, "run": int, "attempt": int}
     if not isinstance(found, dict) or {field.name for field in fields(Mark)} != set(found):

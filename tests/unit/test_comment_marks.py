@@ -46,6 +46,7 @@ def test_no_text_of_a_report_can_hold_a_mark(text: str) -> None:
         '<!-- oloproof:1 {"suite": "", "leg": "", "head": "a", "run": true, "attempt": 1} -->\nx',
         '<!-- oloproof:2 {"suite": "s"} -->\nx\n<!-- /oloproof -->',
         "<!-- oloproof:1 [[[[ -->\nx",
+        pytest.param('<!-- oloproof:1 {"suite": ' + "[" * 100_000 + "} -->\nx", id="too deep to be read"),
     ],
 )
 def test_what_is_no_section_is_left_out(body: str) -> None:
