@@ -398,6 +398,44 @@ def test_the_code_is_never_in_the_group_that_commands_the_docker_daemon(
     assert (account.gid == OWNER) is own
 
 
+#: Each of these starts its successor and is gone, faster than anybody can list processes; for ten seconds at most.
+CHAINS = """
+import os, time
+os.setresgid({owner}, {owner}, {owner})
+os.setresuid({owner}, {owner}, {owner})
+end = time.monotonic() + 10
+for _ in range(7):
+    if os.fork() == 0:
+        break
+while time.monotonic() < end:
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+"""
+CONTAINER = """
+import subprocess, sys, time
+from oloproof_ci.leftovers import no_leftovers
+with no_leftovers():
+    subprocess.Popen([sys.executable, "-S", "-c", sys.argv[1]], stderr=subprocess.DEVNULL)
+    time.sleep(0.7)
+    begun = time.monotonic()
+print(time.monotonic() - begun)
+"""
+
+
+def test_in_the_container_nothing_outruns_its_end() -> None:
+    """The action's process is the container's first, as here."""
+    namespace = ["unshare", "--pid", "--fork", "--mount-proc"]
+    done = subprocess.run(
+        [*namespace, sys.executable, "-c", CONTAINER, CHAINS.format(owner=OWNER)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert float(done.stdout) < 5, "they were ended, and did not end by themselves"
+
+
 def test_folders_are_given_back_when_the_run_fails(open_folder: Path) -> None:
     runners = open_folder / "failing"
     runners.mkdir()
