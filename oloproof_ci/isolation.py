@@ -71,7 +71,11 @@ class Isolation:
     def environment(self, job: Mapping[str, str]) -> dict[str, str]:
         """What the code sees of the job's environment, with a home and a folder for temporary files of its own."""
         tokens = {job[name] for name in TOKENS if job.get(name)}
-        kept = {n: value for n, value in job.items() if not withheld(n) and value not in tokens}
+        kept = {
+            n: value
+            for n, value in job.items()
+            if not withheld(n) and not any(token in value for token in tokens)
+        }
         home, temporary = str(self.folder / "home"), str(self.folder / "temporary")
         own = {"HOME": home, "TMPDIR": temporary, "USER": "oloproof", "LOGNAME": "oloproof"}
         return {**kept, **own}

@@ -243,6 +243,7 @@ def hostile_job(open_folder: Path, everyones_python: str, listener: tuple[str, l
         "INPUT_CONFIG": "oloproof.yaml\njudged.yaml\nroots.yaml",
         "ACTIONS_RUNTIME_TOKEN": TOKEN,
         "THE_SAME_UNDER_ANOTHER_NAME": TOKEN,
+        "THE_SAME_IN_AN_ADDRESS": f"https://x-access-token:{TOKEN}@github.com/acme/rag",
         "MODEL_KEY": "the user's own",
     }
     done = subprocess.run(
@@ -300,7 +301,7 @@ def test_it_runs_as_the_workspaces_owner_and_in_no_other_group(hostile_job: Job)
 
 def test_its_environment_holds_neither_token_nor_input_nor_runner_file(hostile_job: Job) -> None:
     seen = hostile_job.attempts["environment"]
-    assert TOKEN not in seen.values()
+    assert [name for name, value in seen.items() if TOKEN in value] == []
     assert [n for n in seen if n.startswith(("INPUT_", "ACTIONS_"))] == []
     assert not {"GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_STEP_SUMMARY", "GITHUB_EVENT_PATH"} & set(seen)
     assert seen["MODEL_KEY"] == "the user's own"
