@@ -14,30 +14,44 @@ _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _READS = "rck"
 
 
+#: A unit by its module and its number there.
+Place = tuple[Module, int]
+
+
 class Callers:
     """Finds the functions that refer to another, by the names in their references."""
 
     def __init__(self, links: Links, units: Sequence[tuple[Module, int, Unit]]) -> None:
         self._links = links
         self._units = units
-        self._index: dict[str, set[tuple[Module, int]]] | None = None
+        self._index: dict[str, set[Place]] | None = None
+        self._direct: dict[Place, tuple[Place, ...]] = {}
+        self._all: dict[Place, tuple[Place, ...]] = {}
 
-    def of(self, name: str, module: Module, number: int) -> Iterator[tuple[Module, int]]:
+    def of(self, name: str, module: Module, number: int) -> Sequence[Place]:
         """The functions that call one that changes a name, directly or not, since they decide what it puts there; none
         for one that only fills in what is not there yet."""
         if _fills_in(name, module.summary.units[number]):
-            return
-        seen = {(module, number)}
-        pending = [(module, number)]
-        while pending:
-            for place in self._users(*pending.pop()):
-                if place not in seen:
-                    seen.add(place)
-                    pending.append(place)
-                    if place[0].summary.units[place[1]].inert >= 0:
-                        yield place
+            return ()
+        place = (module, number)
+        if place not in self._all:
+            self._all[place] = self._found(place)
+        return self._all[place]
 
-    def _users(self, module: Module, number: int) -> Iterator[tuple[Module, int]]:
+    def _found(self, first: Place) -> tuple[Place, ...]:
+        seen = {first: False}
+        pending = [first]
+        while pending:
+            place = pending.pop()
+            if place not in self._direct:
+                self._direct[place] = tuple(dict.fromkeys(self._users(*place)))
+            for user in self._direct[place]:
+                if user not in seen:
+                    seen[user] = user[0].summary.units[user[1]].inert >= 0
+                    pending.append(user)
+        return tuple(place for place, counts in seen.items() if counts)
+
+    def _users(self, module: Module, number: int) -> Iterator[Place]:
         """The units that refer to a unit."""
         unit = module.summary.units[number]
         for full in unit.name.split(","):
@@ -62,7 +76,7 @@ class Callers:
                 ):
                     yield where, other
 
-    def _by_identifier(self, name: str) -> Iterable[tuple[Module, int]]:
+    def _by_identifier(self, name: str) -> Iterable[Place]:
         if self._index is None:
             self._index = {}
             for module, number, unit in self._units:
