@@ -141,7 +141,7 @@ def covered(pairs: int, confidence: float) -> float:
 
 @pytest.mark.parametrize(
     ("pairs", "confidence"),
-    [(1, 0.95), (2, 0.95), (3, 0.9), (5, 0.95), (8, 0.99), (13, 0.95), (13, 0.8), (20, 0.95)],
+    [(1, 0.95), (2, 0.95), (3, 0.9), (5, 0.95), (8, 0.99), (13, 0.95), (13, 0.8), (20, 0.95), (40, 0.95)],
 )
 def test_every_outcome_enumerated_the_interval_holds_the_truth_often_enough(
     pairs: int, confidence: float
