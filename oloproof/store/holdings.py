@@ -14,6 +14,7 @@ NAMES = {
     "generation": "generations",
     "execution": "executions",
     "judgment": "judgments",
+    "judge_call": "judges' answers",
     "text": "passages",
     "run": "runs",
     "document": "comparisons and diagnoses",

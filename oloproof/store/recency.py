@@ -1,7 +1,8 @@
 """When results were last used, and which go when there are too many.
 
 A result was used when a stored run has a case with it, or when `last_used` says so, which is where that knowledge
-stands once the run's own record is gone. What a used execution was made of was used with it.
+stands once the run's own record is gone. What a used execution was made of was used with it. Of a judge's answer only
+is known when it was given.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ def size(connection: sqlite3.Connection) -> int:
         "generation": "length(CAST(output AS BLOB)) + length(CAST(log AS BLOB))",
         "execution": "coalesce(length(CAST(gold AS BLOB)), 0)",
         "judgment": "coalesce(length(CAST(reason AS BLOB)), 0)",
+        "judge_call": "length(CAST(answer AS BLOB)) + length(CAST(detail AS BLOB))",
         "file_set": "length(CAST(files AS BLOB))",
     }
     total = 0
@@ -100,7 +102,8 @@ def _any_older(connection: sqlite3.Connection, moment: float) -> bool:
 
 
 def _rank(connection: sqlite3.Connection) -> None:
-    """temp.ranked: each retrieval, generation and execution with the time of its last use, and its bytes."""
+    """temp.ranked: each retrieval, generation, execution and judge's answer with the time of its last use, and its
+    bytes."""
     connection.execute(
         "CREATE TEMP TABLE ranked (id BLOB PRIMARY KEY, at REAL NOT NULL, bytes INTEGER NOT NULL, index_version TEXT)"
     )
@@ -124,6 +127,10 @@ def _rank(connection: sqlite3.Connection) -> None:
             "LEFT JOIN main.last_used u ON u.id = t.id"
         )
         connection.execute("DROP TABLE temp.part")
+    connection.execute(
+        f"INSERT OR IGNORE INTO temp.ranked SELECT id, made, length(answer) + length(detail) + {ROW_BYTES}, NULL "
+        "FROM main.judge_call"
+    )
 
 
 def _keep_newest(connection: sqlite3.Connection, max_bytes: int) -> None:
@@ -158,7 +165,7 @@ def _keep_newest(connection: sqlite3.Connection, max_bytes: int) -> None:
 
 def _remove_unranked(connection: sqlite3.Connection) -> None:
     """Remove results that are not ranked, and then what nothing names any more."""
-    for table in ("retrieval", "generation", "execution"):
+    for table in ("retrieval", "generation", "execution", "judge_call"):
         connection.execute(f"DELETE FROM main.{table} WHERE id NOT IN (SELECT id FROM temp.ranked)")
     connection.execute(
         "DELETE FROM main.execution WHERE generation NOT IN (SELECT id FROM main.generation) "
@@ -167,7 +174,8 @@ def _remove_unranked(connection: sqlite3.Connection) -> None:
     remove_unnamed(connection)
     connection.execute(
         "DELETE FROM temp.ranked WHERE id NOT IN (SELECT id FROM main.execution) "
-        "AND id NOT IN (SELECT id FROM main.retrieval) AND id NOT IN (SELECT id FROM main.generation)"
+        "AND id NOT IN (SELECT id FROM main.retrieval) AND id NOT IN (SELECT id FROM main.generation) "
+        "AND id NOT IN (SELECT id FROM main.judge_call)"
     )
 
 
@@ -219,5 +227,5 @@ def _name_sets_of_sets(connection: sqlite3.Connection) -> None:
 def _counts(connection: sqlite3.Connection) -> dict[str, int]:
     return {
         table: int(connection.execute(f"SELECT count(*) FROM main.{table}").fetchone()[0])
-        for table in (*STAGES, "judgment", "text", "file_set")
+        for table in (*STAGES, "judgment", "judge_call", "text", "file_set")
     }

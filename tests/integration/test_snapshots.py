@@ -260,6 +260,17 @@ def test_the_least_recently_used_go_first(
     assert whole.counts["generation"] == 6
 
 
+def test_old_answers_of_judges_go_too(two_versions: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(two_versions)) as connection:
+        for number, made in ((1, time.time() + DAY), (2, 1.0)):
+            answer = (bytes([number]) * 32, "model", "x" * 50_000, "", "", 1, 1, made)
+            connection.execute("INSERT INTO judge_call VALUES (?, ?, ?, ?, ?, ?, ?, ?)", answer)
+        connection.commit()
+    manifest = write_snapshot(two_versions, tmp_path / "snapshot", now=time.time(), max_bytes=80_000)
+    assert (manifest.counts["judge_call"], manifest.counts["generation"]) == (1, 6)
+    assert rows(tmp_path / "snapshot", "SELECT id FROM judge_call") == [(b"\x01" * 32,)]
+
+
 # ------------------------------------------------------------------------------------------- trust
 
 
