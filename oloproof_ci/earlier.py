@@ -12,6 +12,7 @@ from oloproof.errors import ConfigurationError
 from oloproof.evaluation import Suite, evaluator_records
 from oloproof.identity.system import System
 from oloproof.jsonform import to_json
+from oloproof.report.run_text import FAULTS
 from oloproof.run_records import CacheCounts, Run, Tally
 from oloproof.settings.project import Project
 from oloproof.workplace import Store
@@ -46,9 +47,10 @@ def run_inputs(suite: Suite, system: System) -> str:
 
 
 def is_whole(run: Run) -> bool:
-    """Whether a run came to its end and every case gave an answer: only then is it worth keeping for others. What
-    errors say may also quote what is nobody else's business."""
-    return run.finished and run.attempted == run.cases and not run.errored
+    """Whether a run came to its end, every case gave an answer and no judge or evaluator failed: only then is it what a
+    run would come to again. What errors say may also quote what is nobody else's business."""
+    failed = any(reason.startswith(FAULTS) for each in run.metrics for reason in each.missing_reasons)
+    return run.finished and run.attempted == run.cases and not run.errored and not failed
 
 
 def reusable_run(run: str, store: Store, suite: Suite, system: System) -> Run | None:
