@@ -180,6 +180,10 @@ class Transfers:
         except requests.exceptions.RequestException as error:
             return f"the download broke off ({type(error).__name__})"
 
+    def part(self, path: Path, start: int, length: int) -> FilePart:
+        """Some bytes of a file as the body of a request, which ends when the time for the cache does."""
+        return FilePart(path, start, length, self._budget)
+
     def _opened(self) -> Session:
         if self._session is None:
             import requests
@@ -196,7 +200,8 @@ class Transfers:
 class FilePart:
     """Some bytes of a file as the body of a request, read when they are sent."""
 
-    def __init__(self, path: Path, start: int, length: int) -> None:
+    def __init__(self, path: Path, start: int, length: int, budget: Budget) -> None:
+        self._budget = budget
         self._file = path.open("rb")
         self._file.seek(start)
         self._left = length
@@ -206,6 +211,7 @@ class FilePart:
         return self._length
 
     def read(self, size: int = -1) -> bytes:
+        self._budget.timeout()
         data = self._file.read(self._left if size < 0 else min(size, self._left))
         self._left -= len(data)
         return data

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from oloproof_ci.actions_cache.service import Entry
-from oloproof_ci.actions_cache.transfers import CacheProblem, FilePart, Transfers
+from oloproof_ci.actions_cache.transfers import CacheProblem, Transfers
 
 if TYPE_CHECKING:
     from requests import Response
@@ -61,7 +61,7 @@ class ServiceV1:
                     "Content-Type": "application/octet-stream",
                     "Content-Range": f"bytes {start}-{start + length - 1}/*",
                 },
-                body=partial(FilePart, archive, start, length),
+                body=partial(self._transfers.part, archive, start, length),
                 answers=_accepted,
             )
         self._transfers.ask("POST", place, headers=self._headers(), json={"size": size}, answers=_accepted)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from oloproof_ci.actions_cache.service import Entry
-from oloproof_ci.actions_cache.transfers import CacheProblem, FilePart, Transfers
+from oloproof_ci.actions_cache.transfers import CacheProblem, Transfers
 
 if TYPE_CHECKING:
     from requests import Response
@@ -81,7 +81,7 @@ class ServiceV2:
             "PUT",
             url,
             headers={"x-ms-version": BLOB_VERSION, "Content-Type": "application/octet-stream", **headers},
-            body=lambda: FilePart(archive, start, length),
+            body=lambda: self._transfers.part(archive, start, length),
             answers=_stored,
         )
 

@@ -25,7 +25,7 @@ from oloproof.workplace import Store
 from oloproof_ci.actions_cache import transfers, v2
 from oloproof_ci.actions_cache.access import access
 from oloproof_ci.actions_cache.stages import MANIFEST, PATH, RESULTS, VERSION, StageCache
-from oloproof_ci.actions_cache.transfers import Budget, Transfers
+from oloproof_ci.actions_cache.transfers import Budget, CacheProblem, Transfers
 
 HERE = Path(__file__).parent
 SUITE, INDEX = "support", "kb-2026-09-16"
@@ -228,6 +228,16 @@ def test_the_older_service_does_the_same(tmp_path: Path) -> None:
 
 
 # ----------------------------------------------------------------------------------------- faults
+
+
+def test_an_upload_ends_with_the_time_for_the_cache(tmp_path: Path) -> None:
+    (tmp_path / "archive").write_bytes(b"four")
+    moments = iter([0.0, 1.0, 11.0])
+    part = Transfers(Budget(10.0, lambda: next(moments))).part(tmp_path / "archive", 0, 4)
+    with closing(part):
+        assert part.read(1) == b"f"
+        with pytest.raises(CacheProblem, match="time for the cache is used up"):
+            part.read(1)
 
 
 def test_an_entry_that_exists_is_no_fault(job: MakeJob, tmp_path: Path) -> None:
