@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_markdown import HOSTILE, PARSERS, Page, assert_inert, hostile, render
 
@@ -731,8 +731,9 @@ def test_every_outcome_renders_whole(outcome: str, parser: Callable[[str], str])
     assert not re.search(r"\b(None|nan|cause[sd]?|because)\b", page.text())
 
 
-def assert_tables_are_whole(page: Page) -> None:
-    """Every row of a table has as many cells as its heading, and no table was read as text."""
+def assert_tables_are_whole(page: Page, shown: str = "") -> None:
+    """Every row of a table has as many cells as its heading, and no table was read as text; what is `shown` in it may
+    look like one itself."""
     width = cells = 0
     for tag in page.elements:
         if tag in ("table", "tr"):
@@ -743,7 +744,8 @@ def assert_tables_are_whole(page: Page) -> None:
             width += tag == "th"
             cells += 1
     assert cells == width
-    assert not any("|--" in node.text or "--:|" in node.text for node in page.nodes)
+    if "|--" not in shown and "--:|" not in shown:
+        assert not any("|--" in node.text or "--:|" in node.text for node in page.nodes)
 
 
 def test_the_parts_stand_in_order() -> None:
@@ -1251,10 +1253,11 @@ def test_hostile_text_changes_no_element_anywhere(parser: Callable[[str], str], 
 
 @settings(max_examples=50, deadline=None)
 @given(hostile, st.sampled_from(["baseline_failed", "partial_run", None]))
+@example("|---", "baseline_failed")
 def test_no_text_makes_an_element_anywhere(text: str, reason: str | None) -> None:
     page = Page(render(poisoned_comment(text, reason)))
     assert_inert(page, ELEMENTS)
-    assert_tables_are_whole(page)
+    assert_tables_are_whole(page, text)
 
 
 def poisoned_comment(text: str, reason: str | None) -> str:
