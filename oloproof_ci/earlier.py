@@ -58,7 +58,7 @@ def reusable_run(run: str, store: Store, suite: Suite, system: System) -> Run | 
     so it is looked at closely."""
     try:
         found = store.runs.get(run)
-    except ConfigurationError:
+    except (ConfigurationError, ValueError, TypeError, KeyError):
         return None
     same = (
         is_whole(found)
