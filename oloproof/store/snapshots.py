@@ -119,6 +119,8 @@ def check_snapshot(path: Path, manifest: Manifest) -> None:
                 raise SnapshotRefused("its tables are not those of a store")
             if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
                 raise SnapshotRefused("it is damaged")
+            if {run for (run,) in connection.execute("SELECT id FROM run")} != set(manifest.runs):
+                raise SnapshotRefused("its runs are not those that its manifest names")
     except (sqlite3.Error, OSError) as error:
         raise SnapshotRefused(f"it cannot be read ({error})") from None
 
@@ -209,8 +211,10 @@ def _keys(connection: sqlite3.Connection) -> str:
         found.update(table.encode())
         for (key,) in connection.execute(f"SELECT CAST(id AS BLOB) FROM main.{table} ORDER BY id"):
             found.update(key)
-    for row in connection.execute("SELECT * FROM main.unstable ORDER BY 1, 2, 3"):
-        found.update(repr(row).encode())
+    # Judgments are made anew under the same key when what their function reads has changed: so have the sets of files.
+    for table in ("unstable", "file_set"):
+        for row in connection.execute(f"SELECT * FROM main.{table} ORDER BY 1, 2"):
+            found.update(repr(row).encode())
     return found.hexdigest()
 
 

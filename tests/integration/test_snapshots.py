@@ -312,6 +312,31 @@ def test_a_snapshot_that_was_changed_is_refused(snapshot: tuple[Path, Manifest])
         check_snapshot(path, manifest)
 
 
+def test_a_snapshot_with_a_run_that_nobody_named_is_refused(snapshot: tuple[Path, Manifest]) -> None:
+    path, manifest = snapshot
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO run VALUES ('run_1', NULL, '{}')")
+        connection.commit()
+    told = replace(manifest, sha256=hashlib.sha256(path.read_bytes()).hexdigest(), bytes=path.stat().st_size)
+    with pytest.raises(SnapshotRefused, match="its runs are not those"):
+        check_snapshot(path, told)
+
+
+def test_judgments_made_anew_over_other_files_are_something_learned(
+    snapshot: tuple[Path, Manifest],
+) -> None:
+    path, manifest = snapshot
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO file_set VALUES (x'01', '{\"sets\": [], \"files\": []}')")
+        connection.commit()
+    before = stored_keys(path)
+    assert before != manifest.keys
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute('UPDATE file_set SET files = \'{"sets": ["00"], "files": []}\' WHERE id = x\'01\'')
+        connection.commit()
+    assert stored_keys(path) != before
+
+
 def test_a_snapshot_of_another_schema_is_refused(snapshot: tuple[Path, Manifest]) -> None:
     path, manifest = snapshot
     with pytest.raises(SnapshotRefused, match="another version"):
