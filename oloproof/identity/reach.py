@@ -173,6 +173,9 @@ class Reach(References):
         unit = owner.module.summary.units[number]
         self.member_of(owner, unit.name.rpartition(".")[2], Place(owner.module, owner, family))
 
+    def known_families(self) -> int:
+        return len(self._families)
+
     def method_elsewhere(self, owner: ProjectClass, number: int) -> None:
         known = [self._system, *self._families] if self._system is not None else self._families
         family = next((family for family in known if owner in family.members), None)

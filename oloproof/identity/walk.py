@@ -49,6 +49,8 @@ class Walk:
         #: Top-level names of modules outside the project.
         self.libraries: set[str] = set()
         self._seen: set[tuple[Any, ...]] = set()
+        #: Names outside the project whose writers count already, each with `known_families` at that time.
+        self._outside_seen: set[tuple[str, int]] = set()
         #: Definitions passed on as values, with docstrings or annotations.
         self._values: dict[tuple[Module, int], None] = {}
         self._reads_documentation = False
@@ -61,6 +63,7 @@ class Walk:
         other.ingredients = self.ingredients.copy()
         other.libraries = self.libraries.copy()
         other._seen = self._seen.copy()
+        other._outside_seen = self._outside_seen.copy()
         other._values = self._values.copy()
         other._reads_documentation = self._reads_documentation
 
@@ -79,6 +82,10 @@ class Walk:
         if key not in self._seen:
             self._seen.add(key)
             self._todo.append((method, arguments))
+
+    def known_families(self) -> int:
+        """How many instances are known of which single methods count: what a writer brings in depends on it."""
+        return 0
 
     def reference(self, ref: str, place: Place) -> None:
         """Follow one reference, in the notation of `scopes`."""
