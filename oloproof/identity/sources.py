@@ -170,7 +170,8 @@ class Sources:
     # ------------------------------------------------------------------------------------------ reading
 
     def _load(self, name: str, file: str) -> Module:
-        with open(file, "rb") as stream:
+        holder = _holder(file)
+        with open(holder, "rb") as stream:
             data = stream.read()
         package = os.path.basename(file).startswith("__init__.")
         text = hashlib.sha256(data).hexdigest()
@@ -183,10 +184,18 @@ class Sources:
                 return Module(name, package, Summary.from_json(kept))
             except (ValueError, TypeError, IndexError, KeyError, AttributeError):
                 pass  # a damaged entry is replaced
-        readable = file.endswith(".py")
+        readable = file.endswith(".py") and holder == file
         summary = summarise(data, text, program=program) if readable else Summary(text, opaque=True)
         self._fresh[key] = summary.to_json() if self._cache is not None else ""
         return Module(name, package, summary)
+
+
+def _holder(file: str) -> str:
+    """The file on disk that a module's file is in: itself, or the archive that it was imported from."""
+    place = file
+    while not os.path.exists(place) and os.path.dirname(place) != place:
+        place = os.path.dirname(place)
+    return place if os.path.isfile(place) else file
 
 
 def summarise(data: bytes, text: str, *, program: bool = False) -> Summary:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import zipfile
+from pathlib import Path
+
 import pytest
 from test_fingerprint import ALL, BOTH, GENERATE, NONE, RETRIEVE, Edit, Project, app, changed, edit, project
+
+from oloproof.identity.sources import Sources
 
 __all__ = ["edit", "project"]  # fixtures
 
@@ -593,3 +598,15 @@ def test_a_docstring_of_a_module_or_of_the_system_can_be_a_prompt(edit: Edit) ->
     code = "class Tools:\n    def run(self): return agent.run(self)\n    def search(self): 'DOC'\n"
     files = {"app.py": app(retrieve="return [Tools()][0].run()", before=f"import agent\n{code}")}
     assert edit(files, "DOC", "COD") == RETRIEVE
+
+
+def test_a_module_in_an_archive_counts_with_the_archives_bytes(tmp_path: Path) -> None:
+    def text(answer: str) -> str:
+        with zipfile.ZipFile(tmp_path / "lib.zip", "w") as archive:
+            archive.writestr("inside.py", f"ANSWER = {answer!r}\n")
+        module = Sources({"inside": str(tmp_path / "lib.zip" / "inside.py")}, []).module("inside")
+        assert module is not None
+        assert module.summary.opaque
+        return module.summary.text
+
+    assert text("blue") == text("blue") != text("red")
