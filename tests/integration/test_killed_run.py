@@ -41,29 +41,39 @@ def test_the_next_run_executes_again_only_what_was_in_flight(
 
 
 POINTS = 50
+FIGURES = ("metrics", "slice_rows", "attempted", "errored", "finished")
 
 
-def figures(oloproof: Oloproof, folder: Path) -> object:
-    """What a run came to, without what differs from run to run."""
+def figures(oloproof: Oloproof, folder: Path) -> list[object]:
+    """What a run came to, case by case, without what differs from run to run."""
     run = oloproof("run", "--json", cwd=folder).record["run"]
-    return {name: run[name] for name in ("metrics", "slice_rows", "attempted", "errored", "finished")}
+    cases = oloproof("inspect", "latest", "--json", cwd=folder).record["cases"]
+    rows = [(each["case_id"], each["judgments"], each["error"]) for each in cases]
+    return [rows, {name: run[name] for name in FIGURES}]
 
 
 def test_a_suite_killed_at_50_points_comes_to_what_an_undisturbed_one_does(
     make_project: MakeProject, oloproof: Oloproof
 ) -> None:
-    """Each of 50 runs is killed a little later than the one before, from the very start on; every store in between
-    is read by the next run."""
-    cases = [case(f"case {n}", "blue" if n % 3 else "green") for n in range(300)]
-    app = SLOW.replace("0.2", "0.004")
+    """Every other run is killed while it starts, at a random time, the others once they have made some calls; every
+    store in between is read by the next run."""
+    cases = [case(f"case {n}", "blue" if n % 3 else "green") for n in range(450)]
+    app = SLOW.replace("0.2", "0.01")
     undisturbed = figures(oloproof, make_project(app, cases=cases))
     folder = make_project(app, cases=cases)
     randomness = random.Random(20261129)
-    for _ in range(POINTS):
+    for point in range(POINTS):
+        before = calls(folder)
         with subprocess.Popen(
             command("run"), cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         ) as running:
-            time.sleep(randomness.uniform(0.0, 0.9))
+            if point % 2:
+                time.sleep(randomness.uniform(0.0, 0.45))
+            else:
+                wanted = before + randomness.randint(1, 6)
+                while calls(folder) < wanted:
+                    assert running.poll() is None
+                    time.sleep(0.001)
             running.send_signal(signal.SIGKILL)
             assert running.stderr is not None
             assert running.stderr.read() == b""
@@ -98,7 +108,7 @@ def test_two_runs_at_once_on_one_store_both_finish_rightly(
 ) -> None:
     cases = [case(f"case {n}", "blue" if n % 3 else "green") for n in range(60)]
     folder = make_project(SLOW.replace("0.2", "0.005"), cases=cases)
-    alone = figures(oloproof, make_project(SLOW.replace("0.2", "0.005"), cases=cases))
+    _, alone = figures(oloproof, make_project(SLOW.replace("0.2", "0.005"), cases=cases))
     running = [
         subprocess.Popen(command("run", "--json"), cwd=folder, env=environment(), stdout=subprocess.PIPE)
         for _ in range(2)
@@ -107,6 +117,4 @@ def test_two_runs_at_once_on_one_store_both_finish_rightly(
         stdout, _ = each.communicate(timeout=60)
         assert each.returncode == 0
         run = json.loads(stdout)["run"]
-        assert {
-            name: run[name] for name in ("metrics", "slice_rows", "attempted", "errored", "finished")
-        } == alone
+        assert {name: run[name] for name in FIGURES} == alone
