@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from oloproof.identity.effects import Writer
 from oloproof.identity.hierarchy import ProjectClass
 from oloproof.identity.knowledge import top_level
@@ -114,8 +116,15 @@ class Definitions(Walk):
         if len(order) > 1:
             units = [f"{place}:{self._unit_name(place, number)}" for place, number in order]
             self.ingredients[f"order of changes to {module.name}:{name}"] = short_digest(units)
-        for writer in writers:
-            self.writer(writer)
+        self.all_writers(writers)
+
+    def all_writers(self, writers: Sequence[Writer]) -> None:
+        """As `writer`, for all of a list that `effects` keeps; names that may share an object have the same one."""
+        key = (id(writers), self.known_families())
+        if key not in self._written:
+            self._written[key] = writers  # kept, so that no other list gets its number
+            for writer in writers:
+                self.writer(writer)
 
     def writer(self, writer: Writer) -> None:
         """A piece of code changes something that is read here."""

@@ -6,7 +6,7 @@ project, what is registered counts with the name; where nobody knows, it counts 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from oloproof.identity.calls import Calls
@@ -68,11 +68,12 @@ class Effects:
         for target, writers in self.writers.items():
             group = self._sharing.group(target)
             self._of_group.setdefault(group, []).extend((target, writer) for writer in writers)
-        self._complete: dict[tuple[Module, str], list[Writer]] = {}
+        self._complete: dict[tuple[Module, str], tuple[Writer, ...]] = {}
+        self._same: dict[tuple[Writer, ...], tuple[Writer, ...]] = {}
         #: By a name outside the project, who changes something around it.
         self._around: dict[str, tuple[Writer, ...]] = {}
 
-    def writers_of(self, module: Module, name: str) -> list[Writer]:
+    def writers_of(self, module: Module, name: str) -> tuple[Writer, ...]:
         """The units that change a name or what it shares an object with, and the functions that call those."""
         group = self._sharing.group((module, name))
         if group not in self._complete:
@@ -82,10 +83,10 @@ class Effects:
                 if not writer.on_import:
                     for where, number in self._sharing.callers(target[1], writer.module, writer.number):
                         found[Writer(where, number, self._owners.get((where, number)), False)] = None
-            self._complete[group] = list(found)
+            self._complete[group] = self._shared(found)
         return self._complete[group]
 
-    def writers_outside(self, dotted: str) -> Iterable[Writer]:
+    def writers_outside(self, dotted: str) -> Sequence[Writer]:
         """The functions that change something outside the project which is used here, or which holds that or is held by
         it, and those that call them."""
         if dotted not in self._around:
@@ -95,8 +96,13 @@ class Effects:
                     for place in places:
                         for each in (place, *self._sharing.callers(changed, *place)):
                             found[Writer(*each, self._owners.get(each), on_import=False)] = None
-            self._around[dotted] = tuple(found)
+            self._around[dotted] = self._shared(found)
         return self._around[dotted]
+
+    def _shared(self, found: Iterable[Writer]) -> tuple[Writer, ...]:
+        """The same object for the same writers, so that whoever follows them can tell that they have been followed."""
+        writers = tuple(found)
+        return self._same.setdefault(writers, writers)
 
     def shows(self, module: Module, unit: Unit) -> bool:
         """Whether a decorator of the unit may show its docstring and annotations to somebody."""

@@ -107,10 +107,8 @@ class References(Definitions):
             return
         if use == "r" and dotted in DYNAMIC_MODULES:
             self.everything()
-        if use not in "wm" and (dotted, self.known_families()) not in self._outside_seen:
-            self._outside_seen.add((dotted, self.known_families()))
-            for writer in self.world.effects.writers_outside(dotted):
-                self.writer(writer)
+        if use not in "wm":
+            self.all_writers(self.world.effects.writers_outside(dotted))
         if listed(dotted, REFLECTION):
             self.whole(module)
         elif listed(dotted, DYNAMIC_IMPORTS) or (self._in_function and listed(dotted, IMPORT_PATHS)):

@@ -49,8 +49,8 @@ class Walk:
         #: Top-level names of modules outside the project.
         self.libraries: set[str] = set()
         self._seen: set[tuple[Any, ...]] = set()
-        #: Names outside the project whose writers count already, each with `known_families` at that time.
-        self._outside_seen: set[tuple[str, int]] = set()
+        #: Lists of writers that count already, each with `known_families` at that time.
+        self._written: dict[tuple[int, int], Any] = {}
         #: Definitions passed on as values, with docstrings or annotations.
         self._values: dict[tuple[Module, int], None] = {}
         self._reads_documentation = False
@@ -63,7 +63,7 @@ class Walk:
         other.ingredients = self.ingredients.copy()
         other.libraries = self.libraries.copy()
         other._seen = self._seen.copy()
-        other._outside_seen = self._outside_seen.copy()
+        other._written = self._written.copy()
         other._values = self._values.copy()
         other._reads_documentation = self._reads_documentation
 
