@@ -42,6 +42,19 @@ def refused(status: int, message: str, **more: Any) -> dict[str, Any]:
     return {"plain": {"error": {"message": message, "type": "error"}, "status": status, **more}}
 
 
+#: How OpenAI's models decline to answer, which aimock does not say.
+DECLINED = {
+    "choices": [
+        {"message": {"role": "assistant", "content": None, "refusal": "I cannot."}, "finish_reason": "stop"}
+    ],
+    "usage": {"prompt_tokens": 40, "completion_tokens": 4},
+}
+#: How Anthropic's do, in the midst of an answer.
+STOPPED = {
+    "content": "I can",
+    "finishReason": "refusal",
+    "usage": {"input_tokens": 40, "output_tokens": 2},
+}
 #: What aimock answers to questions that hold `fault:NAME`; the last one is for all others.
 ANSWERS: dict[str, dict[str, Any]] = {
     "bad-request": refused(400, "temperature is not supported"),
@@ -54,7 +67,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "overloaded": refused(529, "overloaded"),
     "empty": words(""),
     "cut-short": words('{"verdict": "grou', finishReason="length"),
-    "refusal": words("", finishReason="content_filter"),
+    "refusal": words("", finishReason="content_filter") | {"tooled": STOPPED},
+    "declined": words("") | {"tooled": STOPPED},
     "german": said(verdict("fundiert")),
     "chatty": words("I think that the answer is grounded."),
     "invented-quote": said(verdict("grounded", "Refunds take a year")),
@@ -149,6 +163,8 @@ class ModelServer:
             key = handler.headers.get("Authorization", "") + handler.headers.get("x-api-key", "")
             text = json.dumps({"error": {"message": f"no such header: {key.removeprefix('Bearer ')}"}})
             return _send(handler, 400, text.encode())
+        if fault == "declined" and "tools" not in body:
+            return _send(handler, 200, json.dumps(DECLINED).encode())
         if fault == "html":
             return _send(handler, 200, b"<html><body>Please log in</body></html>")
         if fault == "late":

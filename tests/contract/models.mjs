@@ -1,5 +1,6 @@
 // Starts the model server of aimock with the answers that it is given, says so, and ends when its input does.
-// An answer is for requests whose last message holds its text; `tool` is called by models that are given one.
+// An answer is for requests whose last message holds its text; `tool` is called by models that are given one, which
+// answer `tooled` where that is there.
 import { LLMock } from "@copilotkit/aimock";
 
 const { port, answers } = JSON.parse(process.argv[2]);
@@ -8,17 +9,19 @@ const words = (request) => {
   const content = request.messages.at(-1)?.content ?? "";
   return typeof content === "string" ? content : content.map((part) => part.text ?? "").join("");
 };
-for (const { holding, tool, plain } of answers) {
+for (const { holding, tool, tooled, plain } of answers) {
   const holds = (request) => words(request).includes(holding);
+  const given = (request) => holds(request) && (request.tools ?? []).length > 0;
   if (tool !== undefined) {
     server.addFixture({
-      match: { predicate: (request) => holds(request) && (request.tools ?? []).length > 0 },
+      match: { predicate: given },
       response: {
         toolCalls: [{ name: "give_verdict", arguments: JSON.stringify(tool) }],
         usage: { input_tokens: 41, output_tokens: 7 },
       },
     });
   }
+  if (tooled !== undefined) server.addFixture({ match: { predicate: given }, response: tooled });
   server.addFixture({ match: { predicate: holds }, response: plain });
 }
 await server.start();

@@ -99,8 +99,14 @@ def test_an_answer_that_is_not_there_in_time_is_given_up(models: ModelServer, fa
     assert answered.requests == 6
 
 
-def test_openais_filter_is_a_refusal(models: ModelServer) -> None:
-    assert Asker(models).ask("fault:refusal").fault == "judge_refused"
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("fault", ["refusal", "declined"])
+def test_a_refusal_is_named_as_one_and_what_it_took_is_counted(
+    models: ModelServer, provider: str, fault: str
+) -> None:
+    answered = Asker(models).ask(f"fault:{fault}", provider)
+    assert (answered.fault, answered.text, answered.requests) == ("judge_refused", "", 1)
+    assert answered.tokens.input > 0
 
 
 def test_a_wait_is_as_long_as_the_provider_asks_and_everybody_keeps_it(models: ModelServer) -> None:

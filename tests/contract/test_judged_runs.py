@@ -149,6 +149,29 @@ def test_every_fault_is_a_missing_verdict_with_a_name_and_the_run_goes_on(projec
     assert "and 4 other reasons" in told
 
 
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "openai_compatible"])
+def test_a_model_that_refuses_leaves_its_case_missing_and_the_run_goes_on(
+    project: JudgedProject, provider: str
+) -> None:
+    project.write(["sound", "fault:refusal", "fault:declined", "fault:ungrounded"], provider=provider)
+    run = project.run()
+    came = project.judgments(run)
+    assert (came["sound"], came["fault:ungrounded"]) == (1.0, 0.0)
+    for question in ("fault:refusal", "fault:declined"):
+        assert came[question][:2] == ["missing", "judge_refused"]
+        assert project.models.asked(question) == 1
+    metric = run["metrics"][1]
+    assert (metric["observed"], metric["missing"], metric["estimate"]) == (2, 2, 0.5)
+    assert metric["missing_reasons"] == {"judge_refused": 2}
+    assert (run["finished"], run["attempted"], run["judges"]["calls"]) == (True, 4, 4)
+    # A refusal is an answer: it is kept like any other, and counts as missing again.
+    again = project.run()
+    assert (again["metrics"], again["judges"]["calls"]) == (run["metrics"], 0)
+    code, told, _ = project.call("run")
+    assert code == 0
+    assert "grounded: judge_refused: " in told
+
+
 def test_the_key_stands_nowhere(project: JudgedProject) -> None:
     project.write(["sound", "fault:echo", "fault:wrong-key"])
     told = "".join(str(part) for command in (("run",), ("run", "--json")) for part in project.call(*command))
