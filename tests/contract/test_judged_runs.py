@@ -222,17 +222,34 @@ def test_a_run_that_was_killed_pays_only_what_was_in_flight_again(project: Judge
     assert project.run()["judges"]["calls"] == 0
 
 
-def test_whoever_interrupts_does_not_wait_for_models(project: JudgedProject) -> None:
-    project.write(["one", "two", "three"])
-    project.models.delay = 15.0
+@pytest.mark.parametrize("signalled", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize("waiting_for", ["answers", "the provider's patience"])
+def test_whoever_interrupts_waits_for_no_model(
+    project: JudgedProject, waiting_for: str, signalled: signal.Signals
+) -> None:
+    known = [f"known {number}" for number in range(3)]
+    project.write(known)
+    project.run()
+    fault = "fault:asked-too-often " if waiting_for != "answers" else ""
+    project.write([*known, *(f"{fault}question {number}" for number in range(40))])
+    if waiting_for == "answers":
+        project.models.delay = 60.0
+    before = project.models.asked()
     process = project.start("run")
-    project.wait_for(1)
+    project.wait_for(before + 8)  # all that may be in flight
     began = time.monotonic()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signalled)
     _, told = process.communicate(timeout=30)
-    assert time.monotonic() - began < 5.0  # a second on a machine that has nothing else to do
+    # A tenth of a second on a machine that has nothing else to do, and never a minute's answer or seven of patience.
+    assert time.monotonic() - began < 2.5
     assert process.returncode == 5
+    assert told.endswith(
+        "interrupted; what finished before is kept, and the same command goes on from there\n"
+    )
     assert "Traceback" not in told
+    project.models.delay = 0.0
+    project.write(known)
+    assert project.run()["judges"]["calls"] == 0
 
 
 def test_two_runs_at_once_come_to_the_same(project: JudgedProject) -> None:
