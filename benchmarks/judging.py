@@ -41,7 +41,10 @@ def judged_project(folder: Path, cases: int) -> Iterator[Path]:
             time.sleep(LATENCY)
             super().do_POST()
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 128
+
+    server = Server(("127.0.0.1", 0), Slow)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     config = _CONFIG.format(port=server.server_address[1], in_flight=IN_FLIGHT)
     (folder / "oloproof.yaml").write_text(config, encoding="utf-8")

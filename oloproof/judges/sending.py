@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -13,7 +16,7 @@ from urllib.parse import urlsplit
 from oloproof.judges.providers import Answered, Model, address, headers, read_answer
 
 if TYPE_CHECKING:
-    from requests import Response, Session
+    from requests import PreparedRequest, Response, Session
 
 #: How much of an answer is read; more is none of ours.
 MAX_ANSWER_BYTES = 4_000_000
@@ -49,15 +52,7 @@ class Sender:
         late = Answered(fault=TIMED_OUT, detail=f"no answer within {call.timeout_seconds:g} s", retry=True)
         try:
             deadline = time.monotonic() + call.timeout_seconds
-            with self._session().post(
-                address(call.model),
-                json=dict(call.body),
-                headers=headers(call.model, key or None),
-                timeout=call.timeout_seconds,
-                stream=True,
-                allow_redirects=False,
-                auth=_as_it_is,
-            ) as response:
+            with self._way(call.model, key).post(call.body, call.timeout_seconds) as response:
                 text = _text(response, deadline)
                 asked = retry_after(response.headers.get("Retry-After"), time.time())
                 return read_answer(call.model, response.status_code, text), asked
@@ -73,13 +68,47 @@ class Sender:
             detail = f"{where}: the answer broke off ({type(error).__name__})"
             return Answered(fault=UNREACHABLE, detail=detail, retry=True), None
 
-    def _session(self) -> Session:
+    def _way(self, model: Model, key: str) -> _Way:
+        """This thread's way to a model."""
+        ways: dict[tuple[Model, str], _Way] | None = getattr(self._local, "ways", None)
+        if ways is None:
+            ways = self._local.ways = {}
+        way = ways.get((model, key))
+        if way is None:
+            way = ways[model, key] = _Way(model, key)
+        return way
+
+
+class _Way:
+    """How one thread reaches one model: a session, with what is the same for every question worked out once. That is
+    all of a request but its body, and which proxy and certificates the environment asks for."""
+
+    def __init__(self, model: Model, key: str) -> None:
         import requests
 
-        session: Session | None = getattr(self._local, "session", None)
-        if session is None:
-            session = self._local.session = requests.Session()
-        return session
+        self._session: Session = requests.Session()
+        sent = requests.Request("POST", address(model), headers=headers(model, key or None), auth=_as_it_is)
+        self._request: PreparedRequest = self._session.prepare_request(sent)
+        self._request.headers["Content-Type"] = "application/json"
+        url = str(self._request.url)
+        self._settings = self._session.merge_environment_settings(url, {}, True, None, None)
+
+    def post(self, body: Mapping[str, Any], timeout: float) -> Response:
+        """The response, of which the body is still to be read."""
+        request = self._request.copy()
+        request.prepare_body(json.dumps(dict(body), allow_nan=False).encode(), None)
+        response = self._session.send(request, timeout=timeout, allow_redirects=False, **self._settings)
+        _acknowledge(response)
+        return response
+
+
+def _acknowledge(response: Response) -> None:
+    """Tell the other side at once that its headers are here. A server that sends them apart from the body may hold that
+    back until it is told (Nagle's algorithm), which a system left to itself does up to 40 ms later."""
+    open_socket = getattr(response.raw.connection, "sock", None)
+    if open_socket is not None and hasattr(socket, "TCP_QUICKACK"):
+        with suppress(OSError):
+            open_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
 
 def _as_it_is(request: Any) -> Any:
