@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,7 @@ class PolicyFiles:
 
     def here(self) -> list[Policy]:
         """The work tree's own versions. Raises ConfigurationError when one is wrong, or named and not there."""
-        return [load_policy(path) for path in self.paths if self.named or path.exists()]
+        return [load_policy(path) for path in self.paths if self.named or os.path.lexists(path)]
 
     def against(self, repository: Repository, base: Base, config: Path) -> GatePolicies:
         """The policies that decide a pull request on `base`. `config` is where the configuration stands there, since
@@ -79,7 +80,7 @@ class PolicyFiles:
                     before = checked_policy(path, parse_yaml(content, f"{base.sha[:7]}:{place.as_posix()}"))
                 except ConfigurationError as error:
                     problem = error.problems[0]
-        wanted = path.exists() or (self.named and before is None)
+        wanted = os.path.lexists(path) or (self.named and before is None)
         return _Versions(path, before, load_policy(path) if wanted else None, problem, inside)
 
 

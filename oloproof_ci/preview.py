@@ -86,7 +86,8 @@ class Preview:
         project = self._project
         config = self._repository.inside(project.root) / project.path.name
         config = self._repository.place_at(base.sha, config)
-        policies = self._policy_files.against(self._repository, base, config)
+        with self._lodgings.reading():
+            policies = self._policy_files.against(self._repository, base, config)
         lodging = self._lodgings.of(project)
         with lodged(project, lodging) as host, self._repository.worktree(base.sha) as tree:
             facts, name = self._checked(host, policies.head)
@@ -105,7 +106,8 @@ class Preview:
         """Measure the head and compare it with nothing: what a branch's own run is for."""
         self._dirty = self._repository.is_dirty()
         project = self._project
-        policies = self._policy_files.here()
+        with self._lodgings.reading():
+            policies = self._policy_files.here()
         with lodged(project, self._lodgings.of(project)) as host:
             facts, name = self._checked(host, policies)
             with self._opened_store(host, name) as store:

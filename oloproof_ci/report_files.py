@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from pathlib import Path
 
 from oloproof.errors import ConfigurationError
 
 COMMENT, REPORT = "comment.md", "report.json"
+
+
+def folder_in(workspace: Path, named: str) -> Path:
+    """The folder of a workspace that the input report-dir names. Raises ConfigurationError when that leads out of it,
+    by a link or otherwise."""
+    top = Path(os.path.realpath(workspace))
+    if not Path(os.path.realpath(top / named)).is_relative_to(top):
+        by_link = Path(os.path.normpath(top / named)).is_relative_to(top)
+        how = "is, or lies behind, a link that leads" if by_link else "leads"
+        raise ConfigurationError(
+            f'input report-dir: "{named}" {how} out of the workspace; name a folder in it, such as oloproof-report'
+        )
+    return workspace / named
 
 
 def discard(folder: Path) -> None:

@@ -30,7 +30,7 @@ from oloproof_ci.github.errors import ApiError, explained
 from oloproof_ci.github.posting import Draft, Posting
 from oloproof_ci.outcome import JobOutcome
 from oloproof_ci.report import Report
-from oloproof_ci.report_files import COMMENT, REPORT, discard, write
+from oloproof_ci.report_files import COMMENT, REPORT, discard, folder_in, write
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class Delivery:
         """Remove the report of an earlier job, as a runner of one's own may still have it: should this job be ended, a
         later step must not take that for its result."""
         with seeing_as(self._owner):
-            discard(Path(self._inputs.report_dir))
+            discard(self._folder())
 
     def deliver(
         self, outcome: JobOutcome, verdict: Verdict, pull: PullRequest | None, *, status: bool, comments: bool
@@ -73,7 +73,7 @@ class Delivery:
             author = self.attempt(lambda: self._set_status(outcome, verdict, from_fork))
         report = Path(self._inputs.report_dir) / REPORT
         self.attempt(lambda: self._runner.set_outputs(outputs(outcome, verdict, str(report))))
-        self.attempt(lambda: self._leave_files(outcome, report.parent))
+        self.attempt(lambda: self._leave_files(outcome))
         self.attempt(lambda: self._runner.add_summary(summary(outcome)))
         if self._inputs.annotations == "on":
             # A job that fails shows what newly fails as errors, which leaves the warnings to what GitHub refuses.
@@ -95,12 +95,17 @@ class Delivery:
             self._runner.warn(f"internal error: {type(error).__name__}: {error}; please report it")
         return None
 
-    def _leave_files(self, outcome: JobOutcome, folder: Path) -> None:
+    def _folder(self) -> Path:
+        return folder_in(self._job.workspace, self._inputs.report_dir)
+
+    def _leave_files(self, outcome: JobOutcome) -> None:
         # The code may have laid a link in the folder's place: it leads no further than it could go itself.
         with seeing_as(self._owner):
+            folder = self._folder()
             write(folder, REPORT, json.dumps(to_json(outcome), indent=1, ensure_ascii=False) + "\n")
             write(folder, COMMENT, summary(outcome))
-            write(folder, ".gitignore", "*\n")
+            if not (folder / ".gitignore").exists():  # a folder of the repository may have one of its own
+                write(folder, ".gitignore", "*\n")
 
     def _set_status(self, outcome: JobOutcome, verdict: Verdict, from_fork: bool) -> str | None:
         """Set the commit's status, unless a later run of the same commit has; gives whose token this is, when that is

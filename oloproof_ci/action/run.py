@@ -39,6 +39,7 @@ from oloproof_ci.github.errors import ApiError
 from oloproof_ci.isolation import owner_of
 from oloproof_ci.outcome import OUTCOME_VERSION, JobOutcome, SuiteOutcome
 from oloproof_ci.report import Commit
+from oloproof_ci.report_files import folder_in
 from oloproof_ci.suites import CONFIG
 
 
@@ -76,6 +77,7 @@ def run(environment: Mapping[str, str], log: TextIO) -> int:
         for secret in dict.fromkeys((inputs.token, *secrets_of(environment))):
             runner.mask(secret)
         job = Job.read(environment)
+        folder_in(job.workspace, inputs.report_dir)
         asked = plan(job, read_payload(environment), inputs)
         github = GitHub(inputs.token, job.api_url, job.repository)
         return _act(Step(job, inputs, runner, github, environment), asked)

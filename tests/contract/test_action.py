@@ -342,6 +342,33 @@ def test_files_that_cannot_be_written_change_no_verdict(workflow: Workflow) -> N
     assert workflow.server.statuses[0]["state"] == "error"
 
 
+@pytest.mark.parametrize("named", ["../..", "a/../../b", "/tmp/reports", "linked/reports"])
+@pytest.mark.parametrize("mode", ["auto", "publish"])
+def test_reports_stay_in_the_workspace(workflow: Workflow, named: str, mode: str) -> None:
+    (workflow.workspace / "linked").symlink_to(workflow.place)
+    head = workflow.push()
+    payload = workflow.payload(head, workflow.git("rev-parse", "main"))
+    done = workflow.run("pull_request", payload, report_dir=named, mode=mode)
+    (error,) = done.commands("error")
+    assert done.code == 2
+    how = "is, or lies behind, a link that leads" if named.startswith("linked") else "leads"
+    assert f'input report-dir: "{named}" {how} out of the workspace' in error
+    assert sorted(each.name for each in workflow.place.iterdir()) == ["runner-101", "workspace"]
+    assert (workflow.server.calls(), workflow.server.statuses) == ([], [])
+
+
+def test_a_folder_of_the_repository_that_takes_the_report_keeps_its_own_list_of_ignored_files(
+    workflow: Workflow,
+) -> None:
+    (workflow.workspace / "docs").mkdir()
+    (workflow.workspace / "docs" / ".gitignore").write_text("drafts\n", encoding="utf-8")
+    (workflow.workspace / "oloproof.yaml").write_text("version: 2\n", encoding="utf-8")  # quickly over
+    workflow.push()
+    workflow.pull_request(report_dir="docs")
+    assert (workflow.workspace / "docs" / ".gitignore").read_text(encoding="utf-8") == "drafts\n"
+    assert (workflow.workspace / "docs" / "report.json").exists()
+
+
 def test_a_job_that_is_cancelled_posts_nothing_and_leaves_no_report_of_an_earlier_one(
     workflow: Workflow,
 ) -> None:

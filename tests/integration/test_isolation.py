@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,9 +20,15 @@ from typing import Any
 import pytest
 from projects import CASES, CONFIG, ROOT
 
-from oloproof.worker.account import Account
-from oloproof_ci.git import GitAccess, Repository
+from oloproof.errors import ConfigurationError
+from oloproof.settings.project import load_project
+from oloproof.worker.account import Account, seeing_as
+from oloproof_ci.gate_policies import PolicyFiles
+from oloproof_ci.git import Base, GitAccess, Repository
 from oloproof_ci.isolation import account_for, isolated, runner_folders
+from oloproof_ci.lodging import OwnLodgings
+from oloproof_ci.preview import Preview
+from oloproof_ci.watching import PrintedProgress
 
 OWNER = 54_321
 TOKEN = "ghs_the_token_of_this_job"
@@ -329,6 +335,41 @@ def test_the_run_is_evaluated_all_the_same(hostile_job: Job) -> None:
 def test_a_configuration_is_read_with_no_more_rights_than_the_code_has(hostile_job: Job) -> None:
     assert "roots.yaml: cannot be read: Permission denied" in hostile_job.printed, hostile_job.printed
     assert "the_secret_of_root" not in hostile_job.printed
+
+
+class _OwnersReading(OwnLodgings):
+    """Reads the checkout as the action's container does when the code has run."""
+
+    def reading(self) -> AbstractContextManager[None]:
+        return seeing_as(Account(OWNER, OWNER))
+
+
+@pytest.mark.parametrize("compared", [True, False])
+@pytest.mark.parametrize("policy", ["release.yaml", "compare.yaml"])
+def test_policies_are_read_with_no_more_rights_than_the_code_has(
+    open_folder: Path, compared: bool, policy: str
+) -> None:
+    """Code of a suite before this one may have laid a link to what only root may read."""
+    tree = open_folder / f"policies-{compared}-{policy}"
+    tree.mkdir()
+    (tree / "oloproof.yaml").write_text(json.dumps(CONFIG))
+    sha = _committed(tree)
+    secret = open_folder / f"secret-{compared}-{policy}"
+    secret.write_text("the_secret_of_root: 1\n")
+    secret.chmod(0o600)
+    (tree / policy).symlink_to(secret)
+    project = load_project(tree / "oloproof.yaml")
+    access = GitAccess(os.environ, settings=(("safe.directory", "*"),))
+    preview = Preview(
+        Repository(tree, access),
+        project,
+        PolicyFiles.of(None, tree),
+        PrintedProgress(),
+        None,
+        _OwnersReading(),
+    )
+    with pytest.raises(ConfigurationError, match=f"{policy}: cannot be read: Permission denied"):
+        preview.report(Base(sha, "main")) if compared else preview.report_alone()
 
 
 def test_what_it_leaves_running_is_ended_before_the_report_is_written(hostile_job: Job) -> None:
