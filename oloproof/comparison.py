@@ -51,9 +51,9 @@ class Flips:
 @dataclass(frozen=True)
 class Comparison:
     """A candidate against a baseline. `identical` is true when both sides of every pair are the same execution, equal
-    in every ingredient of its identity. `added`, `removed` and `edited` name the cases that do not pair, `renamed`
-    those that pair under two ids. `evaluators` says what became of those that differ; but for the renamed ones, their
-    criteria are not compared."""
+    in every ingredient of its identity; or, between equal systems, errored in the same way. `added`, `removed` and
+    `edited` name the cases that do not pair, `renamed` those that pair under two ids. `evaluators` says what became of
+    those that differ; but for the renamed ones, their criteria are not compared."""
 
     candidate: str
     baseline: str

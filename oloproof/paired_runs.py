@@ -51,9 +51,12 @@ class PairedRuns:
         self.candidate, self.baseline = candidate, baseline
         self._pairs, self._changes = pairs, evaluators.changes
         self._ids = [ours.cases[number][0] for number in pairs.candidate]
-        self._identical = bool(self._ids) and all(
-            ours.executions[i] is not None and ours.executions[i] == theirs.executions[j]
-            for i, j in zip(pairs.candidate, pairs.baseline, strict=True)
+        self._identical = bool(self._ids) and _all_the_same(
+            (
+                (ours.outcomes[i], theirs.outcomes[j])
+                for i, j in zip(pairs.candidate, pairs.baseline, strict=True)
+            ),
+            same_system=candidate.system == baseline.system,
         )
         self._criteria = {
             evaluator.criterion: _Criterion(evaluator, ours.judged[index], theirs.judged[index], *numbers)
@@ -103,6 +106,12 @@ class PairedRuns:
         """The differences that the metric is the mean of, None when it is not compared."""
         found = self._criteria.get(criterion)
         return None if found is None else found.differences(self._members(within))
+
+    def could_newly_fail(self, criterion: str, within: SliceValue | None = None) -> int:
+        """How many pairs may hide a new failure of a pass/fail criterion: they are missing, and neither is the baseline
+        known to have failed nor the candidate to pass."""
+        found = self._criteria.get(criterion)
+        return 0 if found is None else found.could_newly_fail(self._members(within))
 
     def _members(self, within: SliceValue | None) -> Numbers | None:
         import numpy as np
@@ -163,22 +172,51 @@ class _Tags:
                 yield name, members
 
 
+class _Errored(NamedTuple):
+    """How a case came to give no answer: at which stage and how that ended, after which retrieval, how much of it."""
+
+    stage: str
+    kind: str
+    retrieval: bytes | None
+    kept: int
+
+
+#: A case's execution, or what it came to without one; None when it was never attempted.
+_Outcome = bytes | _Errored | None
+
+
+def _all_the_same(pairs: Iterable[tuple[_Outcome, _Outcome]], *, same_system: bool) -> bool:
+    """Whether nothing that could change a result differs: both sides of every pair are one execution, equal in every
+    ingredient of its identity. A case that errors has no execution, and what it read is not known. It counts as the
+    same when it errs alike on both sides, and every ingredient that is known of the two systems is equal."""
+    return all(
+        ours is not None and ours == theirs and (same_system or not isinstance(ours, _Errored))
+        for ours, theirs in pairs
+    )
+
+
 class _Columns:
     """What a comparison needs of a run's cases, criterion by criterion."""
 
     def __init__(self, evaluators: Sequence[int], rows: Iterable[CaseRow], slices: int = 0) -> None:
         self.cases: list[tuple[str, bytes]] = []
-        self.executions: list[bytes | None] = []
+        self.outcomes: list[_Outcome] = []
         self.judged = [_Judged() for _ in evaluators]
         self.tags = [_Tags() for _ in range(slices)]
         columns = list(zip(self.judged, evaluators, strict=True))
         for row in rows:
             self.cases.append((row.case_id, row.pair))
-            self.executions.append(row.execution)
+            self.outcomes.append(_outcome(row))
             for judged, position in columns:
                 judged.add(row.judgments[position])
             for tags, value in zip(self.tags, row.tags, strict=False):
                 tags.add(value)
+
+
+def _outcome(row: CaseRow) -> _Outcome:
+    if row.error is None:
+        return row.execution
+    return _Errored(row.error.stage, row.error.kind, row.retrieval, row.kept)
 
 
 class _Criterion:
@@ -205,6 +243,9 @@ class _Criterion:
             ours > _MISSING, ours, np.where(theirs > _MISSING, theirs, np.maximum(ours, theirs))
         )
         self._reasons = [*candidate.reasons, *baseline.reasons]
+        failed_before = (theirs == _OBSERVED) & (self._baseline != 1.0)
+        passes = (ours == _OBSERVED) & (self._candidate == 1.0)
+        self._open = (self._gaps == _MISSING) & ~failed_before & ~passes
 
     def metric(self, confidence: float, members: Numbers | None = None, min_support: int = 1) -> PairedMetric:
         """The metric over all pairs, or those with the numbers `members`."""
@@ -248,6 +289,10 @@ class _Criterion:
             still_failing=named(~passed & ~passed_before),
             still_passing=int(np.count_nonzero(passed & passed_before)),
         )
+
+    def could_newly_fail(self, members: Numbers | None = None) -> int:
+        found = self._open if members is None else self._open[members]
+        return int(found.sum())
 
     def _counted(self, members: Numbers | None) -> tuple[Numbers, int, dict[str, int]]:
         """The numbers of the pairs with both values, how many are missing, and how many excluded by reason."""

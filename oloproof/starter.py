@@ -26,16 +26,17 @@ evaluators:
 
 slices: [relevant_position, context_truncated]
 """
-#: Blocks on what was seen to break; what a young suite cannot settle only warns.
+#: Blocks on what was seen to break, or could not be seen; what a young suite cannot settle only warns.
 COMPARE_POLICY = """\
-# Decides a change against what is live. A new failure blocks; on a young suite the interval of the difference is too
-# wide to settle the second rule, and that only warns. As the suite grows, move INSUFFICIENT_EVIDENCE to block_on.
+# Decides a change against what is live. A new failure blocks, and so does a case that may be one, since it gave no
+# answer (max_missing_fraction: 0). On a young suite the interval of the difference is too wide to settle the second
+# rule, and that only warns. As the suite grows, move INSUFFICIENT_EVIDENCE to block_on.
 version: 1
 block_on: [FAIL, MANUAL_REVIEW]
 warn_on: [INSUFFICIENT_EVIDENCE]
 
 rules:
-  - {id: no-new-failures, metric: answer_correct, kind: new_failures, max: 0}
+  - {id: no-new-failures, metric: answer_correct, kind: new_failures, max: 0, max_missing_fraction: 0}
   - {id: answers-not-worse, metric: answer_correct, kind: non_inferiority, margin: 0.05}
 """
 WORKFLOW_PATTERN = """\

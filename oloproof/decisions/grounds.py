@@ -14,7 +14,7 @@ from oloproof.paired_runs import PairedRuns
 from oloproof.records import Interval, Metric, State
 from oloproof.run_records import CaseRow, Run
 from oloproof.settings.policy import Policy
-from oloproof.settings.rules import AnyRule, DifferenceRule, ObservedCountRule
+from oloproof.settings.rules import AnyRule, DifferenceRule, NewFailuresRule, ObservedCountRule
 
 Rows = Callable[[], Iterable[CaseRow]]
 #: A criterion, and the value of a slice, or None for all cases.
@@ -181,7 +181,10 @@ class PairGrounds:
         failures = () if flips is None else flips.new_failures
         doubtful = self.unstable.get(metric, ())
         position = self.pairs.candidate.evaluator_index(metric)
-        values, missing = found.values, found.missing + absent
+        values, missing = found.values, found.missing
+        if isinstance(rule, NewFailuresRule):
+            missing = self.pairs.could_newly_fail(metric, within)
+        missing += absent
         evidence: Evidence
         if isinstance(rule, DifferenceRule) and policy.config.method_of(rule) == "exact":
             better, worse = int((values == 1.0).sum()), int((values == -1.0).sum())

@@ -49,9 +49,9 @@ class Facts:
 
 def decide(rule: AnyRule, facts: Facts) -> Decision:
     """The decision on one rule."""
-    saw_enough = facts.observed > 0 and facts.missing <= facts.missing_limit * (
-        facts.observed + facts.missing
-    )
+    # Between identical systems nothing rests on what is missing.
+    limit = facts.missing_limit * (facts.observed + facts.missing)
+    saw_enough = facts.observed > 0 and (facts.identical or facts.missing <= limit)
     state, reason = _verdict(rule, facts) if saw_enough else (OPEN, _saw_too_little(facts))
     if rule.requires_manual_review and saw_enough and state is not FAIL:
         state, reason = REVIEW, "policy_requires_review"
@@ -130,7 +130,7 @@ def _new_failures(rule: NewFailuresRule, facts: Facts) -> _Verdict:
     if facts.failures > rule.max:
         return OPEN, "unstable_could_change_outcome"
     if facts.failures + facts.missing > rule.max:
-        return OPEN, "missing_could_change_outcome"
+        return (PASS, "systems_identical") if facts.identical else (OPEN, "missing_could_change_outcome")
     return PASS, "new_failures_within_limit"
 
 

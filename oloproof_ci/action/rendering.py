@@ -86,7 +86,10 @@ def _log_line(suite: SuiteOutcome) -> str:
         return f"{suite.config}: not evaluated: {suite.failure.message}"
     failures, fixed = new_failures([suite]), fixed_cases([suite])
     reason = f" ({suite.reason})" if suite.reason else ""
-    return f"{suite.config}: {suite.gate_state.value}{reason}; {failures} new failures, {fixed} fixed"
+    errored = f", {count} newly errored" if (count := newly_errored([suite])) else ""
+    return (
+        f"{suite.config}: {suite.gate_state.value}{reason}; {failures} new failures{errored}, {fixed} fixed"
+    )
 
 
 def status_context(name: str, leg: str) -> str:
@@ -109,6 +112,8 @@ def status_description(outcome: JobOutcome, verdict: Verdict) -> str:
             text += f": {verdict.reason}"
         if count := new_failures(outcome.suites):
             text += f" · {count} new failure{'' if count == 1 else 's'}"
+        if count := newly_errored(outcome.suites):
+            text += f" · {count} newly errored"
     shown = plain(" ".join(text.split()))
     return shown if len(shown) <= _DESCRIPTION else shown[: _DESCRIPTION - 1] + "…"
 
@@ -136,6 +141,11 @@ def outputs(outcome: JobOutcome, verdict: Verdict, report_path: str) -> dict[str
 def new_failures(suites: Sequence[SuiteOutcome]) -> int:
     """How many cases newly fail, over the criteria that are reported."""
     return sum(len(c.new_failures) for suite in suites if suite.report for c in suite.report.failures)
+
+
+def newly_errored(suites: Sequence[SuiteOutcome]) -> int:
+    """How many cases that pass in the base error here."""
+    return sum(suite.report.errors.newly for suite in suites if suite.report)
 
 
 def fixed_cases(suites: Sequence[SuiteOutcome]) -> int:

@@ -8,7 +8,7 @@ from oloproof_ci.report import Report
 from oloproof_ci.sections.attribution import headline_sentence
 from oloproof_ci.sections.decisions import worst_first
 from oloproof_ci.sections.room import Room
-from oloproof_ci.sections.rule_sentence import rule_sentence
+from oloproof_ci.sections.rule_sentence import rule_sentence, tells_new_errors
 from oloproof_ci.sections.words import GATE_ICONS, SENTENCE, WARNING, base_name, counted, named, words
 
 TOOL = "Oloproof"
@@ -65,9 +65,10 @@ def _why(report: Report) -> str:
     gate = report.gate
     decisive = worst_first(gate)
     ruled = bool(decisive) and gate.exit_code in (1, 3, 4)
-    sentences = []
+    sentences, errors_told = [], False
     if ruled or (gate.reason is None and decisive and gate.state is not GateState.ALLOW):
         sentences += [rule_sentence(decisive[0], report), *_others(decisive[1:], gate)]
+        errors_told = tells_new_errors(decisive[0], report)
     if gate.reason is not None:
         sentences.append(_other_sentence(report, first=not sentences))
     if not sentences:
@@ -75,7 +76,8 @@ def _why(report: Report) -> str:
     if gate.reason is not None and not ruled:
         sentences += _rules_besides(report)
     sentences += _loosened_sentence(report)
-    sentences += _errors_sentence(report)
+    if not errors_told:
+        sentences += _errors_sentence(report)
     sentences += _flips_sentence(report, decisive)
     sentences += _implicated(report)
     return " ".join(sentences)

@@ -23,6 +23,8 @@ def rule_sentence(decision: Decision, report: Report) -> str:
     """Why one rule did not pass."""
     rule, metric = f"rule {named(decision.rule)}", f"{named(decision.metric)}{scope_text(decision)}"
     found, asks, base = found_text(decision, report), asked(decision, report), base_name(report)
+    if tells_new_errors(decision, report):
+        return f"{_new_errors(decision, report, metric)}; {rule} {_allows(asks)}."
     undecided = _undecided(decision, report, rule, metric, found)
     if undecided is not None:
         return undecided
@@ -42,6 +44,13 @@ def rule_sentence(decision: Decision, report: Report) -> str:
     if decision.kind in PAIR_KINDS:
         return f"**{metric} differs from {base} by {found}**; {rule} asks for {asks}."
     return f"**{metric} is {found} here**; {rule} asks for {asks}."
+
+
+def tells_new_errors(decision: Decision, report: Report) -> bool:
+    """Whether the sentence on a rule says how many cases error that pass in the base: they may be new failures, and
+    that is what keeps the rule open."""
+    reasons = ("missing_could_change_outcome", "missingness_exceeds_policy")
+    return decision.kind == "new_failures" and decision.reason in reasons and report.errors.newly > 0
 
 
 def _undecided(decision: Decision, report: Report, rule: str, metric: str, found: str) -> str | None:
@@ -91,6 +100,16 @@ def _count_claim(decision: Decision, metric: str, base: str) -> str:
         passes = "passes" if count == 1 else "pass"
         return f"**{counted(count, 'case')} that {passes} on {base} {fails} here**"
     return f"**{counted(count, 'case')} {fails} {metric} here**"
+
+
+def _new_errors(decision: Decision, report: Report, metric: str) -> str:
+    """`3 cases that pass on main error here, which leaves 4 results open`, and the failures that were seen."""
+    newly, count = report.errors.newly, (decision.counts or {}).get("new_failures", 0)
+    passes, error = ("passes", "errors") if newly == 1 else ("pass", "error")
+    seen = f", {count} {'fails' if count == 1 else 'fail'}" if count else ""
+    results = counted((decision.counts or {}).get("missing", decision.missing), "result")
+    claim = f"**{counted(newly, 'case')} that {passes} on {base_name(report)} {error} here**"
+    return f"{claim}, which leaves {results} of {metric} open{seen}"
 
 
 def _allows(asks: str) -> str:

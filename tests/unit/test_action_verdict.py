@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from test_comment import PASSING, blocked_report
+from test_comment import PASSING, blocked_report, errored_report
 from test_markdown import PARSERS, Page
 
 from oloproof.decisions.records import Gate, GateState
@@ -40,6 +40,13 @@ def suite(state: GateState = ALLOW, code: int = 0, **changes: object) -> SuiteOu
 
 def job(*suites: SuiteOutcome, leg: str = "") -> JobOutcome:
     return JobOutcome(OUTCOME_VERSION, "a" * 40, 12, 7, 1, "CI / evaluate", leg, suites)
+
+
+def test_cases_that_error_now_are_counted_in_log_and_status() -> None:
+    outcome = job(SuiteOutcome("a.yaml", errored_report(), None))
+    verdict = decide(outcome.suites, "block")
+    assert status_description(outcome, verdict).endswith(" · 3 newly errored")
+    assert log_lines(outcome, verdict)[0].endswith("; 0 new failures, 3 newly errored, 0 fixed")
 
 
 @pytest.mark.parametrize(

@@ -554,6 +554,35 @@ OUTCOMES = {
         errors=errors(errored_case("a", None), total=13),
     ),
     "errored": errored_report(),
+    "one errored, and none may be missing": calm_report(
+        gate=gate(
+            GateState.WARN,
+            0,
+            replace(
+                new_failures_rule(OPEN, "missing_could_change_outcome", new_failures=2, missing=1),
+                asks="at most 3 new failures",
+            ),
+        ),
+        comparison=comparison("a", "b"),
+        failures=(failures(new_failure("a"), new_failure("b"), factors=()),),
+        errors=errors(errored_case("seat_count")),
+        head=side(errored=1),
+    ),
+    "one errored as before, and none may be missing": calm_report(
+        gate=gate(
+            GateState.BLOCK,
+            3,
+            replace(
+                new_failures_rule(OPEN, "missingness_exceeds_policy", missing=1),
+                observed=12,
+                missing=1,
+                always_blocks=True,
+            ),
+        ),
+        errors=errors(errored_case("seat_count", "errored")),
+        head=side(errored=1),
+        base=base_side(errored=1),
+    ),
     "one errored": calm_report(errors=errors(errored_case("seat_count")), head=side(errored=1)),
     "errored in both": calm_report(
         comparison=comparison(metrics=(paired("answer_correct", 0.5, 0.5, paired=11, missing=2),)),
@@ -667,8 +696,12 @@ SENTENCES = {
     "baseline failed": "**The base `main` could not be measured**, so nothing is compared with it, and that blocks.",
     "baseline failed, errored": "**The base `main` could not be measured**, so nothing is compared with it, and that "
     "blocks. 1 case errored here.",
-    "errored": "**4 results of `answer_correct` are missing and could change the outcome**; rule `no-new-failures` "
-    "allows 0. **3 cases that pass on `main` error here**.",
+    "errored": "**3 cases that pass on `main` error here**, which leaves 4 results of `answer_correct` open; rule "
+    "`no-new-failures` allows 0.",
+    "one errored, and none may be missing": "**1 case that passes on `main` errors here**, which leaves 1 result of "
+    "`answer_correct` open, 2 fail; rule `no-new-failures` allows 3. The policy warns of this and does not block.",
+    "one errored as before, and none may be missing": "**Too many results of `answer_correct` are missing**, 1 of 13, "
+    "so rule `no-new-failures` cannot be decided. 1 case errored here.",
     "one errored": "**Both rules pass.** **1 case that passes on `main` errors here**. No case that was judged on both "
     "sides newly fails.",
     "errored in both": "**Both rules pass.** 2 cases errored here. No case that was judged on both sides newly fails, "

@@ -307,6 +307,15 @@ def test_identical_systems_decide_and_the_interval_is_told_all_the_same(asked: A
     assert decision.interval == interval(-0.34, 0.34)
 
 
+@pytest.mark.parametrize("limit", [0.0, 1.0])
+def test_between_identical_systems_nothing_rests_on_what_is_missing(limit: float) -> None:
+    same = facts(-0.5, 0.5, missing=3, missing_limit=limit, identical=True)
+    for asked in (non_inferiority(0.05), rule(EquivalenceRule, margin=0.05), new_failures(0)):
+        decision = decide(asked, same)
+        assert outcome(decision) == (PASS, "systems_identical")
+        assert (decision.missing, decision.always_blocks) == (3, False)
+
+
 def test_between_identical_systems_too_few_pairs_block_no_count() -> None:
     decision = decide(new_failures(0, min_support=99), Facts(13, 0, identical=True))
     assert outcome(decision) == (PASS, "new_failures_within_limit")
