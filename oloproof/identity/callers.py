@@ -24,32 +24,19 @@ class Callers:
     def __init__(self, links: Links, units: Sequence[tuple[Module, int, Unit]]) -> None:
         self._links = links
         self._units = units
-        self._index: dict[str, set[Place]] | None = None
-        self._direct: dict[Place, tuple[Place, ...]] = {}
-        self._all: dict[Place, tuple[Place, ...]] = {}
+        self._index: dict[str, dict[Place, None]] | None = None
+        self._known: dict[Place, tuple[Place, ...]] = {}
 
-    def of(self, name: str, module: Module, number: int) -> Sequence[Place]:
-        """The functions that call one that changes a name, directly or not, since they decide what it puts there; none
-        for one that only fills in what is not there yet."""
-        if _fills_in(name, module.summary.units[number]):
-            return ()
-        place = (module, number)
-        if place not in self._all:
-            self._all[place] = self._found(place)
-        return self._all[place]
+    def count(self, name: str, module: Module, number: int) -> bool:
+        """Whether those who call a unit that changes a name decide what it puts there: not when it only fills in what
+        is not there yet."""
+        return not _fills_in(name, module.summary.units[number])
 
-    def _found(self, first: Place) -> tuple[Place, ...]:
-        seen = {first: False}
-        pending = [first]
-        while pending:
-            place = pending.pop()
-            if place not in self._direct:
-                self._direct[place] = tuple(dict.fromkeys(self._users(*place)))
-            for user in self._direct[place]:
-                if user not in seen:
-                    seen[user] = user[0].summary.units[user[1]].inert >= 0
-                    pending.append(user)
-        return tuple(place for place, counts in seen.items() if counts)
+    def of(self, place: Place) -> tuple[Place, ...]:
+        """The units that refer to a unit."""
+        if place not in self._known:
+            self._known[place] = tuple(dict.fromkeys(self._users(*place)))
+        return self._known[place]
 
     def _users(self, module: Module, number: int) -> Iterator[Place]:
         """The units that refer to a unit."""
@@ -80,11 +67,10 @@ class Callers:
         if self._index is None:
             self._index = {}
             for module, number, unit in self._units:
-                for word in set(_IDENTIFIER.findall(" ".join(unit.refs))):
-                    self._index.setdefault(word, set()).add((module, number))
-                for ref in unit.refs:  # the letter of a use stands right before a name
-                    for word in _IDENTIFIER.findall(ref[1:]):
-                        self._index.setdefault(word, set()).add((module, number))
+                place = (module, number)
+                # The letter of a use stands right before a name.
+                for word in _IDENTIFIER.findall(" ".join([ref[1:] for ref in unit.refs])):
+                    self._index.setdefault(word, {})[place] = None
         return self._index.get(name, ())
 
 

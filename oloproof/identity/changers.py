@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from oloproof.identity.hierarchy import Hierarchy
 from oloproof.identity.knowledge import ARGUMENT_CHANGERS, MUTATORS, listed, top_level
@@ -11,6 +11,9 @@ from oloproof.identity.sources import Module
 from oloproof.identity.summary import Unit
 
 _READS = "rck"
+
+#: A unit by its module and its number there.
+Place = tuple[Module, int]
 
 
 class Changers:
@@ -40,26 +43,43 @@ class Changers:
 
     def _find_changers(self) -> None:
         """The functions that change what they are given, themselves or by giving it to others that do."""
-        passing = []
+        passing: dict[Place, list[str]] = {}
+        #: The functions that pass on what they are given, by each name that leads to what they give it to.
+        waiting: dict[str, list[Place]] = {}
+        found: list[Place] = []
         for module, number, unit in self._units:
+            place = (module, number)
             if "P" in unit.refs:
-                self._add_changer(module, number, unit)
+                found.append(place)
             elif called := [ref[1:] for ref in unit.refs if ref[0] == "G"]:
-                passing.append((module, number, unit, called))
-        while passing:
-            found = [each for each in passing if any(self.changes(each[0], called) for called in each[3])]
-            if not found:
-                break
-            for module, number, unit, _ in found:
-                self._add_changer(module, number, unit)
-            passing = [each for each in passing if each not in found]
+                passing[place] = called
+                for name in {name for chain in called for name in _names(module, chain)}:
+                    waiting.setdefault(name, []).append(place)
+        while found:
+            looked_at: dict[Place, None] = {}
+            for place in found:
+                passing.pop(place, None)
+                for name in self._add_changer(*place):
+                    looked_at.update(dict.fromkeys(waiting.get(name, ())))
+            found = self._passing_on(looked_at, passing) or self._passing_on(passing, passing)
 
-    def _add_changer(self, module: Module, number: int, unit: Unit) -> None:
+    def _passing_on(self, places: Iterable[Place], passing: Mapping[Place, list[str]]) -> list[Place]:
+        """Those that give what they are given to a function that changes it."""
+        return [
+            place
+            for place in places
+            if place in passing and any(self.changes(place[0], called) for called in passing[place])
+        ]
+
+    def _add_changer(self, module: Module, number: int) -> set[str]:
+        """Note a function that changes what it is given; gives the names by which it may be called."""
         self._changers.add((module, number))
-        owner, _, name = unit.name.rpartition(".")
-        self._changing.add(owner.rpartition(".")[2] if name == "__init__" else name)
+        owner, _, name = module.summary.units[number].name.rpartition(".")
+        called = owner.rpartition(".")[2] if name == "__init__" else name
+        self._changing.add(called)
         if owner:
             self._changing_methods.add(name)
+        return {called, name}
 
     def changes(self, module: Module, called: str) -> bool:
         """Whether what is called changes its arguments."""
@@ -79,13 +99,7 @@ class Changers:
     @staticmethod
     def may_lead(module: Module, chain: str, names: set[str]) -> bool:
         """Whether a chain may lead to something of one of these names, perhaps by another name that an import gives."""
-        if not names.isdisjoint(chain.split(".")):
-            return True
-        bindings = module.summary.names.get(top_level(chain), ())
-        return any(
-            isinstance(binding, str) and not names.isdisjoint(binding.replace("/", ".").split("."))
-            for binding in bindings
-        )
+        return not names.isdisjoint(chain.split(".")) or not names.isdisjoint(_imported_names(module, chain))
 
     def called(self, module: Module, name: str) -> Iterator[int]:
         """The units that are executed when what a name stands for is called."""
@@ -130,3 +144,17 @@ def _is_filled_in(path: str, unit: Unit) -> bool:
         return True
     keyed = path.endswith((".__setitem__", ".setdefault"))
     return keyed and any(ref[0] in _READS and ref[1:].startswith(f"@.{name}") for ref in unit.refs)
+
+
+def _names(module: Module, chain: str) -> list[str]:
+    """The names in a chain, and in what an import makes of its first one."""
+    return [*chain.lstrip("?").split("."), *_imported_names(module, chain)]
+
+
+def _imported_names(module: Module, chain: str) -> list[str]:
+    return [
+        name
+        for binding in module.summary.names.get(top_level(chain), ())
+        if isinstance(binding, str)
+        for name in binding.replace("/", ".").split(".")
+    ]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from oloproof.identity.effects import Writer
+from oloproof.identity.effects import Writer, Writers
 from oloproof.identity.hierarchy import ProjectClass
 from oloproof.identity.knowledge import top_level
 from oloproof.identity.linking import Resolution
@@ -112,19 +110,22 @@ class Definitions(Walk):
 
     def _writers(self, module: Module, name: str) -> None:
         writers = self.world.effects.writers_of(module, name)
-        order = sorted((each.module.name, each.number) for each in writers if each.on_import)
+        order = sorted((each.module.name, each.number) for each in writers.direct if each.on_import)
         if len(order) > 1:
             units = [f"{place}:{self._unit_name(place, number)}" for place, number in order]
             self.ingredients[f"order of changes to {module.name}:{name}"] = short_digest(units)
         self.all_writers(writers)
 
-    def all_writers(self, writers: Sequence[Writer]) -> None:
-        """As `writer`, for all of a list that `effects` keeps; names that may share an object have the same one."""
-        key = (id(writers), self.known_families())
-        if key not in self._written:
-            self._written[key] = writers  # kept, so that no other list gets its number
-            for writer in writers:
-                self.writer(writer)
+    def all_writers(self, writers: Writers) -> None:
+        """As `writer`, for all that change a name, and all that call those."""
+        known = self.known_families()
+        if (id(writers), known) in self._written:
+            return
+        self._written[id(writers), known] = writers  # kept, so that nothing else gets its number
+        for writer in writers.direct:
+            self.writer(writer)
+        for writer in self.world.effects.callers(writers, self._called.setdefault(known, set())):
+            self.writer(writer)
 
     def writer(self, writer: Writer) -> None:
         """A piece of code changes something that is read here."""

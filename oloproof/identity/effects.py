@@ -6,27 +6,36 @@ project, what is registered counts with the name; where nobody knows, it counts 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from oloproof.identity.calls import Calls
 from oloproof.identity.changes import Changes
 from oloproof.identity.hierarchy import Hierarchy, ProjectClass, methods
 from oloproof.identity.knowledge import QUIET_DECORATORS, listed, top_level
 from oloproof.identity.linking import Links
-from oloproof.identity.sharing import Sharing
+from oloproof.identity.sharing import Place, Sharing
 from oloproof.identity.sources import Module
 from oloproof.identity.summary import Unit
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(NamedTuple):
     """A unit that changes a name, and the class whose method it is."""
 
     module: Module
     number: int
     owner: ProjectClass | None
     on_import: bool
+
+
+class Writers(NamedTuple):
+    """What changes a name: units that do it themselves, and those among them whose callers decide what is put there.
+
+    The same object for the same units, so that whoever follows them can tell that they have been followed.
+    """
+
+    direct: tuple[Writer, ...]
+    called: tuple[Place, ...]
 
 
 class Effects:
@@ -68,40 +77,62 @@ class Effects:
         for target, writers in self.writers.items():
             group = self._sharing.group(target)
             self._of_group.setdefault(group, []).extend((target, writer) for writer in writers)
-        self._complete: dict[tuple[Module, str], tuple[Writer, ...]] = {}
-        self._same: dict[tuple[Writer, ...], tuple[Writer, ...]] = {}
+        self._complete: dict[tuple[Module, str], Writers] = {}
+        self._same: dict[Writers, Writers] = {}
         #: By a name outside the project, who changes something around it.
-        self._around: dict[str, tuple[Writer, ...]] = {}
+        self._around: dict[str, Writers] = {}
+        #: What is changed outside the project, by each name that holds it.
+        self._held: dict[str, list[str]] = {}
+        for dotted in self._outside:
+            for holder in _holders(dotted):
+                self._held.setdefault(holder, []).append(dotted)
 
-    def writers_of(self, module: Module, name: str) -> tuple[Writer, ...]:
-        """The units that change a name or what it shares an object with, and the functions that call those."""
+    def writers_of(self, module: Module, name: str) -> Writers:
+        """What changes a name or what it shares an object with."""
         group = self._sharing.group((module, name))
         if group not in self._complete:
             direct = self._of_group.get(group, [])
-            found = dict.fromkeys(writer for _, writer in direct)
-            for target, writer in direct:
-                if not writer.on_import:
-                    for where, number in self._sharing.callers(target[1], writer.module, writer.number):
-                        found[Writer(where, number, self._owners.get((where, number)), False)] = None
-            self._complete[group] = self._shared(found)
+            called = [
+                (writer.module, writer.number)
+                for target, writer in direct
+                if not writer.on_import
+                and self._sharing.callers.count(target[1], writer.module, writer.number)
+            ]
+            self._complete[group] = self._shared([writer for _, writer in direct], called)
         return self._complete[group]
 
-    def writers_outside(self, dotted: str) -> Sequence[Writer]:
+    def writers_outside(self, dotted: str) -> Writers:
         """The functions that change something outside the project which is used here, or which holds that or is held by
-        it, and those that call them."""
+        it."""
         if dotted not in self._around:
-            found: dict[Writer, None] = {}
-            for changed, places in self._outside.items():
-                if (dotted + ".").startswith(changed + ".") or changed.startswith(dotted + "."):
-                    for place in places:
-                        for each in (place, *self._sharing.callers(changed, *place)):
-                            found[Writer(*each, self._owners.get(each), on_import=False)] = None
-            self._around[dotted] = self._shared(found)
+            around = [dotted, *_holders(dotted), *self._held.get(dotted, ())]
+            direct, called = [], []
+            for changed in around:
+                for place in self._outside.get(changed, ()):
+                    direct.append(self._function(place))
+                    if self._sharing.callers.count(changed, *place):
+                        called.append(place)
+            self._around[dotted] = self._shared(direct, called)
         return self._around[dotted]
 
-    def _shared(self, found: Iterable[Writer]) -> tuple[Writer, ...]:
-        """The same object for the same writers, so that whoever follows them can tell that they have been followed."""
-        writers = tuple(found)
+    def callers(self, writers: Writers, seen: set[Place]) -> Iterator[Writer]:
+        """The functions that call those that change something, directly or not, since they decide what is put there.
+        Units in `seen` are left out, with what calls them; new ones are added."""
+        pending = [place for place in writers.called if place not in seen]
+        seen.update(pending)
+        while pending:
+            for place in self._sharing.callers.of(pending.pop()):
+                if place not in seen:
+                    seen.add(place)
+                    pending.append(place)
+                    if place[0].summary.units[place[1]].inert >= 0:
+                        yield self._function(place)
+
+    def _function(self, place: Place) -> Writer:
+        return Writer(*place, self._owners.get(place), on_import=False)
+
+    def _shared(self, direct: Iterable[Writer], called: Iterable[Place]) -> Writers:
+        writers = Writers(tuple(dict.fromkeys(direct)), tuple(dict.fromkeys(called)))
         return self._same.setdefault(writers, writers)
 
     def shows(self, module: Module, unit: Unit) -> bool:
@@ -244,3 +275,10 @@ class Effects:
                 if importer not in self.acting:
                     self.acting.add(importer)
                     pending.append(importer)
+
+
+def _holders(dotted: str) -> Iterator[str]:
+    """The names that a dotted name lies below."""
+    while "." in dotted:
+        dotted = dotted.rpartition(".")[0]
+        yield dotted

@@ -65,17 +65,19 @@ class Hierarchy:
         self._links = links
         self._classes: dict[tuple[Module, int], ProjectClass] = {}
         self._families: dict[ProjectClass, Family] = {}
-        self._more: Mapping[tuple[Module, int], set[str]] = {}
+        self._more: Mapping[tuple[Module, int], set[str]] | None = None
 
     def note_writes(self, more: Mapping[tuple[Module, int], set[str]]) -> None:
-        """Attributes of their instance that methods change in a way that their own references do not tell."""
+        """Attributes of their instance that methods change in a way that their own references do not tell. Until this
+        is called, families tell no writers."""
         self._more = more
         for family in self._families.values():
             self._note_writers(family)
 
     def _note_writers(self, family: Family) -> None:
         """Find what sets or changes each attribute, or what it shares an object with."""
-        family.writers = {}
+        if self._more is None:
+            return
         groups: dict[str, set[str]] = {}
         for member, number in methods(family.members):
             unit = member.module.summary.units[number]

@@ -7,6 +7,8 @@ instance that is passed on, or whose class has a base outside the project, count
 
 from __future__ import annotations
 
+import itertools
+
 from oloproof.identity.hierarchy import Family, ProjectClass
 from oloproof.identity.knowledge import words
 from oloproof.identity.references import References
@@ -85,9 +87,13 @@ class Reach(References):
     def _changed_elsewhere(self, member: ProjectClass, family: Family) -> None:
         """Follow what changes the class itself: what it puts there may call anything on an instance."""
         self.writers_of(member.module, member.unit.name)
-        for writer in self.world.effects.writers_of(member.module, member.unit.name):
-            if writer.owner not in family.members and writer.number not in writer.module.summary.classes:
-                self.escape(family)
+        effects = self.world.effects
+        writers = effects.writers_of(member.module, member.unit.name)
+        if any(
+            writer.owner not in family.members and writer.number not in writer.module.summary.classes
+            for writer in itertools.chain(writers.direct, effects.callers(writers, set()))
+        ):
+            self.escape(family)
 
     def _is_registered(self, each: ProjectClass, name: str) -> bool:
         """Whether a decorator of a method may hand it to somebody who calls it."""

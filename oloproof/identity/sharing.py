@@ -7,7 +7,7 @@ decides what is put there. The references that tell of it are made in `scopes`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from oloproof.identity.callers import Callers
 from oloproof.identity.changers import Changers
@@ -105,9 +105,10 @@ class Sharing:
         """What stands for all names that may share an object with this one."""
         return self._root(target)
 
-    def callers(self, name: str, module: Module, number: int) -> Sequence[Place]:
-        """The functions that decide what a function puts into a name."""
-        return self._callers.of(name, module, number)
+    @property
+    def callers(self) -> Callers:
+        """Who calls the functions that change something."""
+        return self._callers
 
     # ----------------------------------------------------------------------------------------- writes
 

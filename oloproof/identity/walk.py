@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from oloproof.identity.calls import Calls
 from oloproof.identity.effects import Effects
@@ -29,8 +29,7 @@ class World:
     effects: Effects
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a reference stands: in which module; in the code of which class; of the instance of which family, when
     that is known."""
 
@@ -49,8 +48,10 @@ class Walk:
         #: Top-level names of modules outside the project.
         self.libraries: set[str] = set()
         self._seen: set[tuple[Any, ...]] = set()
-        #: Lists of writers that count already, each with `known_families` at that time.
+        #: Lists of writers that count already, each with `known_families` at that time; and, by that, the units whose
+        #: callers count.
         self._written: dict[tuple[int, int], Any] = {}
+        self._called: dict[int, set[tuple[Module, int]]] = {}
         #: Definitions passed on as values, with docstrings or annotations.
         self._values: dict[tuple[Module, int], None] = {}
         self._reads_documentation = False
@@ -64,6 +65,7 @@ class Walk:
         other.libraries = self.libraries.copy()
         other._seen = self._seen.copy()
         other._written = self._written.copy()
+        other._called = {known: called.copy() for known, called in self._called.items()}
         other._values = self._values.copy()
         other._reads_documentation = self._reads_documentation
 
