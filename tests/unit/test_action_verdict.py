@@ -46,7 +46,7 @@ def test_cases_that_error_now_are_counted_in_log_and_status() -> None:
     outcome = job(SuiteOutcome("a.yaml", errored_report(), None))
     verdict = decide(outcome.suites, "block")
     assert status_description(outcome, verdict).endswith(" · 3 newly errored")
-    assert log_lines(outcome, verdict)[0].endswith("; 0 new failures, 3 newly errored, 0 fixed")
+    assert log_lines(outcome, verdict)[0].endswith("; 0 new failures, 3 newly errored, 1 fixed")
 
 
 @pytest.mark.parametrize(
