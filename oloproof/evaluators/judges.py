@@ -68,6 +68,8 @@ class JudgeEvaluator(Evaluator):
     have found, as far as their labels on its answers show it.
     """
 
+    #: 2: quotes are whole words.
+    code_version: ClassVar[int] = 2
     asks_model: ClassVar[bool] = True
     validated: ClassVar[bool] = False
     #: The part of the prompt that `rubric_text` or `rubric_file` replaces.

@@ -25,8 +25,6 @@ EASED_AFTER = 20
 GIVE_UP_AFTER = 3
 #: At most one line in so many seconds tells of waiting.
 SECONDS_BETWEEN_LINES = 5.0
-#: A shorter key is in too many words by chance to be hidden.
-SHORTEST_KEY = 4
 
 NO_KEY = "judge_no_key"
 BUDGET_SPENT = "judge_budget_spent"
@@ -102,7 +100,7 @@ class Provider:
         if not (key.isascii() and key.isprintable()):
             detail = f"the environment variable {call.key_variable} holds characters that no key has"
             return Answered(fault=NO_KEY, detail=detail, requests=0)
-        return _without(self._asked(call, key), key)
+        return self._asked(call, key)
 
     def _asked(self, call: Call, key: str) -> Answered:
         model = call.model
@@ -215,12 +213,3 @@ class Provider:
                 self._allowed += 1
                 self._smooth = 0
                 self._lock.notify()
-
-
-def _without(answered: Answered, key: str) -> Answered:
-    """The same answer without the key, which providers repeat in their complaints."""
-    if len(key) < SHORTEST_KEY:
-        return answered
-    return replace(
-        answered, text=answered.text.replace(key, "***"), detail=answered.detail.replace(key, "***")
-    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from oloproof.judges.prompts import Prompt
@@ -21,6 +21,10 @@ ANTHROPIC_VERSION = "2023-06-01"
 TOOL = "give_verdict"
 #: How much of a provider's error message is kept.
 MAX_MESSAGE = 300
+#: A shorter key is in too many words by chance to be hidden.
+SHORTEST_KEY = 4
+#: More tokens than this no answer takes: such a number is no count.
+MOST_TOKENS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,21 @@ def body(model: Model, prompt: Prompt) -> dict[str, Any]:
     return {**asked, "max_tokens": model.max_tokens, **sampling}
 
 
-def read_answer(model: Model, status: int, text: str) -> Answered:
-    """What a response says, whatever it holds."""
+def read_answer(
+    model: Model, status: int, text: str, key: str = "", asked: Mapping[str, Any] | None = None
+) -> Answered:
+    """What a response to the body `asked` says, whatever it holds; without the key, which providers repeat in their
+    complaints, and without halves of characters, which cannot be stored."""
+    answered = _read(model, status, text)
+    spoken, detail = _whole(answered.text), _whole(answered.detail)
+    if len(key) >= SHORTEST_KEY:
+        detail = detail.replace(key, "***")
+        if key in spoken and not _stands_in(asked, key):
+            spoken = spoken.replace(key, "***")
+    return replace(answered, text=spoken, detail=_cut(detail))
+
+
+def _read(model: Model, status: int, text: str) -> Answered:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -106,11 +123,17 @@ def read_answer(model: Model, status: int, text: str) -> Answered:
     if status != 200:
         return _refused(status, found, text)
     if not isinstance(found, dict):
-        return Answered(fault="judge_answer_unreadable", detail=_cut(text), retry=True)
+        return Answered(fault="judge_answer_unreadable", detail=text or "the answer is empty", retry=True)
     try:
         return _anthropic(found) if model.provider == "anthropic" else _openai(found)
     except (KeyError, IndexError, TypeError, AttributeError):
-        return Answered(fault="judge_answer_unreadable", detail=_cut(text), retry=True)
+        return Answered(fault="judge_answer_unreadable", detail=text, retry=True)
+
+
+def _stands_in(asked: Mapping[str, Any] | None, key: str) -> bool:
+    """Whether what was asked holds the key: a word such as `none`, which servers that need no key are given, may well
+    be quoted from a passage."""
+    return asked is not None and any(key in each["content"] for each in asked["messages"])
 
 
 def _openai(found: Mapping[str, Any]) -> Answered:
@@ -119,7 +142,7 @@ def _openai(found: Mapping[str, Any]) -> Answered:
     choice = found["choices"][0]
     message = choice["message"]
     if message.get("refusal"):
-        return Answered(tokens=tokens, fault="judge_refused", detail=_cut(str(message["refusal"])))
+        return Answered(tokens=tokens, fault="judge_refused", detail=str(message["refusal"]))
     if choice.get("finish_reason") == "content_filter":
         return Answered(
             tokens=tokens, fault="judge_refused", detail="the provider's filter withheld the answer"
@@ -165,6 +188,8 @@ _FAULTS: dict[int, tuple[str, bool]] = {
 }
 #: Statuses that say nothing of the question: the key is refused, the model is not there.
 _LASTING = frozenset({401, 404})
+#: What is said of a status where the provider says nothing.
+_UNSAID = {3: "sends to another address, which is not followed"}
 #: Words by which providers tell of a prompt beyond the model's window.
 _TOO_LONG = ("context_length", "context length", "too long", "maximum context", "too many tokens")
 
@@ -177,14 +202,20 @@ def _refused(status: int, found: Any, text: str) -> Answered:
     if status == 400 and any(words in f"{code} {message}".lower() for words in _TOO_LONG):
         fault = "judge_prompt_too_long"
     spent = status == 429 and code == "insufficient_quota"
-    detail = f"{status}: {_cut(message or text)}"
+    said = message or text or _UNSAID.get(status // 100, "nothing is said of it")
+    detail = f"{status}: {said}"
     return Answered(
         fault=fault, detail=detail, retry=retry and not spent, lasting=spent or status in _LASTING
     )
 
 
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
+
+
+def _whole(text: str) -> str:
+    """A text with a question mark for each half of a character."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _cut(text: str) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -44,7 +45,8 @@ class Sender:
         self._local = threading.local()
 
     def send(self, call: Call, key: str) -> tuple[Answered, float | None]:
-        """What a provider answered, and how many seconds it asks to be left alone. Never raises for what it does."""
+        """What a provider answered, and how many seconds it asks to be left alone. Never raises for what it does.
+        No key stands in any part of the answer."""
         import requests
         from urllib3.exceptions import ReadTimeoutError
 
@@ -55,7 +57,7 @@ class Sender:
             with self._way(call.model, key).post(call.body, call.timeout_seconds) as response:
                 text = _text(response, deadline)
                 asked = retry_after(response.headers.get("Retry-After"), time.time())
-                return read_answer(call.model, response.status_code, text), asked
+                return read_answer(call.model, response.status_code, text, key, call.body), asked
         except (requests.exceptions.Timeout, ReadTimeoutError, TimeoutError):
             return late, None
         except requests.exceptions.SSLError:
@@ -139,14 +141,16 @@ def _reason(error: BaseException) -> str:
 
 
 def retry_after(text: str | None, now: float) -> float | None:
-    """The seconds that a Retry-After asks for, a number or a date; None when it asks for nothing that can be read."""
+    """The seconds that a Retry-After asks for, a number or a date; None when it asks for nothing that can be read, or
+    for no time at all: where clocks differ, a date may have passed already."""
     if not text:
         return None
     try:
-        return max(0.0, float(text))
+        seconds = float(text)
     except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except (TypeError, ValueError, OverflowError):
-        return None
+        try:
+            date = parsedate_to_datetime(text)
+            seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
+        except (TypeError, ValueError, OverflowError):
+            return None
+    return seconds if seconds > 0 else None

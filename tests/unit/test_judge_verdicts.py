@@ -19,6 +19,7 @@ from oloproof.judges.prompts import (
     rubric_prompt,
 )
 from oloproof.judges.providers import Model, body, headers, read_answer
+from oloproof.judges.sending import retry_after
 from oloproof.judges.verdicts import Unusable, read_verdict
 
 CONTEXT = [
@@ -117,6 +118,10 @@ def test_a_verdict_with_true_quotes_counts(text: str) -> None:
         (said(quotes=((1, "15 days"),)), "passage 1 does not say '15 days'"),
         (said(quotes=((2, "14 days"),)), "passage 2 does not say"),
         (said(quotes=((3, "14 days"),)), "there is no passage 3"),
+        (said(quotes=((1, "4 days"),)), "passage 1 does not say '4 days'"),
+        (said(quotes=((1, "e"),)), "passage 1 does not say 'e'"),
+        (said(quotes=((1, "14 days"),) * 101), "it quotes 101 times, more than 100"),
+        ('{"verdict": "not_grounded", "verdict": "grounded"}', "it holds 'verdict' twice"),
     ],
 )
 def test_anything_else_is_unusable_and_says_why(text: str, why: str) -> None:
@@ -124,6 +129,35 @@ def test_anything_else_is_unusable_and_says_why(text: str, why: str) -> None:
         read_verdict(text, PROMPT, PASSAGES)
     assert why in str(caught.value)
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("passage", "quote", "says"),
+    [
+        ("It is unable to pay. We are able to wait.", "able to pay", False),
+        ("It is unable to pay. We are able to wait.", "able to", True),
+        ("You can\N{RIGHT SINGLE QUOTATION MARK}t have it back.", "you can", False),
+        ("Non-refundable plans", "refundable plans", False),
+        ("Non\N{NON-BREAKING HYPHEN}refundable plans", "refundable plans", False),
+        ("For 10,000 users or 1.5 USD", "10", False),
+        ("For 10,000 users or 1.5 USD", "000 users", False),
+        ("For 10,000 users or 1.5 USD", "5 USD", False),
+        ("Maßnahmen", "nahmen", False),
+        ("10-14 days", "14 days", True),
+        ("Refunds\N{EM DASH}within 14 days", "within 14 days", True),
+        ("l'argent est rendu", "argent est rendu", True),
+        ("返金は14日以内です", "14日以内", True),
+        ("In version 4. 5 days later", "5 days", True),
+    ],
+)
+def test_a_quote_is_of_whole_words_and_numbers(passage: str, quote: str, says: bool) -> None:
+    passages = evidence([["kb", None, 1.0, passage]])
+    answer = said(quotes=((1, quote),))
+    if says:
+        assert read_verdict(answer, PROMPT, passages).verdict == "grounded"
+    else:
+        with pytest.raises(Unusable, match="passage 1 does not say"):
+            read_verdict(answer, PROMPT, passages)
 
 
 @given(
@@ -226,13 +260,64 @@ def error(message: str, code: str | None = None) -> str:
         (OPENAI, 500, "", "judge_provider_error", True),
         (CLAUDE, 529, error("overloaded"), "judge_provider_error", True),
         (OPENAI, 302, "", "judge_provider_error", False),
+        (OPENAI, 200, "", "judge_answer_unreadable", True),
         (OPENAI, 503, "<html>" + "x" * 9999, "judge_provider_error", True),
     ],
 )
 def test_every_other_answer_has_a_name(model: Model, status: int, text: str, fault: str, retry: bool) -> None:
     found = read_answer(model, status, text)
     assert (found.fault, found.retry, found.text) == (fault, retry, "")
-    assert len(found.detail) < 400
+    assert 1 < len(found.detail) < 400
+
+
+@pytest.mark.parametrize("key", ["sk-Very/secret+key", "tok"])
+def test_a_key_is_hidden_wherever_a_provider_repeats_it_and_however_long_it_goes_on(key: str) -> None:
+    for room in range(270, 300):
+        found = read_answer(OPENAI, 400, error("x" * room + key), key)
+        assert key[:4] not in found.detail or len(key) < 4
+    refused = read_answer(OPENAI, 200, openai(None, refusal="your key: " + key), key)
+    spoken = read_answer(OPENAI, 200, openai(f"your key is {key}"), key)
+    assert [key in refused.detail, key in spoken.text] == [len(key) < 4] * 2
+
+
+def test_a_word_in_the_place_of_a_key_may_be_quoted_from_a_passage() -> None:
+    """Servers that need no key are given some word, which is no secret."""
+    passages = evidence([["kb", None, 1.0, "There are none left."]])
+    prompt = groundedness_prompt(GROUNDEDNESS, "q", "None.", passages)
+    text = openai(said(quotes=((1, "There are none left"),)))
+    found = read_answer(OPENAI, 200, text, "none", body(OPENAI, prompt))
+    assert read_verdict(found.text, prompt, passages).quotes == ((1, "There are none left"),)
+
+
+@pytest.mark.parametrize("model", [OPENAI, CLAUDE])
+def test_halves_of_characters_and_counts_beyond_reason_can_be_stored(model: Model) -> None:
+    half = "half \ud800"
+    for status, text in [
+        (200, openai(half) if model is OPENAI else claude({"type": "text", "text": half})),
+        (400, error(half)),
+    ]:
+        found = read_answer(model, status, text)
+        assert (found.text + found.detail).encode().endswith(b"half ?")
+    usage = {"prompt_tokens": 10**30, "input_tokens": 10**30, "completion_tokens": 5, "output_tokens": 5}
+    text = json.dumps({**json.loads(openai("words")), "content": [WORDS], "usage": usage})
+    assert (read_answer(model, 200, text).tokens.input, read_answer(model, 200, text).tokens.output) == (0, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2", 2.0),
+        ("Thu, 01 Jan 1970 00:16:42 GMT", 2.0),
+        ("Thu Jan  1 00:16:42 1970", 2.0),
+        ("inf", float("inf")),
+        *[
+            (text, None)
+            for text in ("", "0", "-5", "nan", "soon", "Thu, 01 Jan 1970 00:00:00 GMT", "1 Jan", "\0")
+        ],
+    ],
+)
+def test_a_wish_to_be_left_alone_is_a_number_or_a_date_to_come(text: str, seconds: float | None) -> None:
+    assert retry_after(text, 1000.0) == seconds
 
 
 @given(
