@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -29,8 +26,6 @@ MAX_EVIDENCE = 4
 MAX_ERRORED = 20
 #: How many runs are looked through for the last result of a case.
 MAX_RUNS_BACK = 20
-#: How much of a commit's id names it.
-SHORT_SHA = 7
 _FATES = {"kept": "in context"}
 
 
@@ -206,14 +201,3 @@ class LastResults:
                     judged = zip(run.evaluators, row.judgments, strict=True)
                     return any(each.failed for evaluator, each in judged if evaluator.kind == "pass_fail")
         return False
-
-
-def without_worktree(text: str, sha: str) -> str:
-    """An error's text with the base's files named as git names them, `a1b2c3d:app.py`, and not by the temporary
-    worktree that they were read in."""
-    places = {tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir())}
-    folder = "|".join(re.escape(place) for place in sorted(places, key=len, reverse=True))
-    shown = sha[:SHORT_SHA]
-    return re.sub(
-        rf"(?:{folder})/oloproof-base-\w+/base(/?)", lambda found: shown + (":" if found[1] else ""), text
-    )

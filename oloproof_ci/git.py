@@ -1,13 +1,11 @@
-"""The user's git repository: which commit is the base, and a temporary worktree of it."""
+"""The user's git repository: what stands in its commits, and which of them is the base."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,7 +47,7 @@ class Repository:
     """A git checkout. Raises ConfigurationError where git does not give what is asked."""
 
     def __init__(self, folder: Path, access: GitAccess | None = None) -> None:
-        self._access = access or GitAccess(os.environ)
+        self.access = access or GitAccess(os.environ)
         if shutil.which("git") is None:
             raise ConfigurationError("git is not installed; preview needs it to find and check out the base")
         self.root = Path(self._toplevel(folder))
@@ -57,7 +55,7 @@ class Repository:
     def _toplevel(self, folder: Path) -> str:
         done = self._git(folder, "rev-parse", "--show-toplevel")
         if done.returncode:
-            hint = _last_line(done.stderr)
+            hint = last_line(done.stderr)
             if "dubious ownership" in done.stderr:
                 raise ConfigurationError(f"{folder}: git refuses this folder: {hint}")
             raise ConfigurationError(
@@ -74,7 +72,7 @@ class Repository:
 
     def head(self) -> str:
         """The commit that is checked out."""
-        done = self._git(self.root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        done = self.git("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         if done.returncode:
             raise ConfigurationError(f"{self.root}: the repository has no commit yet, so there is no base")
         return done.stdout.strip()
@@ -116,7 +114,7 @@ class Repository:
             input=os.fsencode(f"{sha}:{name}\n"),
             capture_output=True,
             check=False,
-            **self._access.popen_arguments(),
+            **self.access.popen_arguments(),
         ).stdout
         header, _, content = found.partition(b"\n")
         kind = header.split(b" ")
@@ -156,11 +154,11 @@ class Repository:
 
     def related(self, one: str, other: str) -> bool:
         """Whether the history that is here holds a commit that both come from."""
-        return self._git(self.root, "merge-base", one, other).returncode == 0
+        return self.git("merge-base", one, other).returncode == 0
 
     def merge_base(self, head: str, other: str) -> str:
         """The newest commit that both have in their history."""
-        done = self._git(self.root, "merge-base", head, other)
+        done = self.git("merge-base", head, other)
         if done.returncode:
             advice = (
                 "this is a shallow clone: fetch more history (git fetch --unshallow)"
@@ -171,10 +169,10 @@ class Repository:
         return done.stdout.split()[0]
 
     def _default_branch(self) -> str:
-        done = self._git(self.root, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+        done = self.git("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
         candidates = [done.stdout.strip()] if not done.returncode else []
         candidates += ["origin/main", "origin/master"]
-        configured = self._git(self.root, "config", "--get", "init.defaultBranch").stdout.strip()
+        configured = self.git("config", "--get", "init.defaultBranch").stdout.strip()
         candidates += [*([configured] if configured else []), "main", "master"]
         for name in candidates:
             if self._commit(name) is not None:
@@ -187,48 +185,13 @@ class Repository:
     def _commit(self, name: str) -> str | None:
         if name.startswith("-"):
             return None
-        done = self._git(self.root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        done = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
         return None if done.returncode else done.stdout.strip()
 
-    @contextmanager
-    def worktree(self, sha: str) -> Iterator[Path]:
-        """A temporary checkout of a commit, removed afterwards. No hook of the repository runs."""
-        parent = Path(tempfile.mkdtemp(prefix="oloproof-base-"))
-        access = self._access
-        if access.account is not None:
-            os.chown(parent, access.account.uid, access.account.gid)
-        elif access.tenant is not None:
-            parent.chmod(0o711)
-        place = parent / "base"
-        try:
-            done = self._git(
-                self.root,
-                "-c",
-                "core.hooksPath=/dev/null",
-                "worktree",
-                "add",
-                "--detach",
-                "--quiet",
-                str(place),
-                sha,
-            )
-            if done.returncode:
-                raise ConfigurationError(
-                    f"{self.root}: the base {sha[:7]} could not be checked out: {_last_line(done.stderr)}"
-                )
-            if access.tenant is not None and access.tenant != access.account:
-                _give(place, access.tenant)
-            yield place
-        finally:
-            self._git(self.root, "worktree", "remove", "--force", str(place))
-            shutil.rmtree(parent, ignore_errors=True)
-            # When the folder could not be removed by git, its entry can be now that the folder is gone.
-            self._git(self.root, "worktree", "remove", "--force", str(place))
-
     def _output(self, *arguments: str) -> str:
-        done = self._git(self.root, *arguments)
+        done = self.git(*arguments)
         if done.returncode:
-            raise ConfigurationError(f"{self.root}: git {arguments[0]} failed: {_last_line(done.stderr)}")
+            raise ConfigurationError(f"{self.root}: git {arguments[0]} failed: {last_line(done.stderr)}")
         return done.stdout
 
     def is_shallow(self) -> bool:
@@ -238,12 +201,16 @@ class Repository:
     def fetch(self, arguments: Sequence[str], settings: Sequence[tuple[str, str]]) -> str:
         """Fetch from origin; gives the end of what git said when it failed. `settings` go by environment: they may
         hold a secret."""
-        access = replace(self._access, settings=(*self._access.settings, *settings))
+        access = replace(self.access, settings=(*self.access.settings, *settings))
         done = Repository._run(access, self.root, "fetch", "--quiet", "--no-tags", *arguments)
-        return "" if done.returncode == 0 else _last_line(done.stderr)
+        return "" if done.returncode == 0 else last_line(done.stderr)
+
+    def git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run git in the repository, whatever it ends with."""
+        return self._git(self.root, *arguments)
 
     def _git(self, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self._run(self._access, folder, *arguments)
+        return self._run(self.access, folder, *arguments)
 
     @staticmethod
     def _run(access: GitAccess, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -293,14 +260,7 @@ def without_local_variables(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in LOCAL_VARIABLES}
 
 
-def _give(tree: Path, tenant: Account) -> None:
-    """Make a checkout of ours, which nobody has used yet, another user's."""
-    os.chown(tree, tenant.uid, tenant.gid)
-    for folder, folders, files in os.walk(tree):
-        for name in (*folders, *files):
-            os.chown(os.path.join(folder, name), tenant.uid, tenant.gid, follow_symlinks=False)
-
-
-def _last_line(text: str) -> str:
+def last_line(text: str) -> str:
+    """The end of what git said."""
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "it said nothing"

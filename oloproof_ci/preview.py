@@ -35,7 +35,7 @@ from oloproof.workplace import (
 from oloproof_ci.base_app import Baseline, hosted_base, lodged
 from oloproof_ci.base_files import BaseFiles
 from oloproof_ci.earlier import EarlierResults, is_whole, reusable_run, run_inputs, seconds_since
-from oloproof_ci.findings import find_errors, without_worktree
+from oloproof_ci.findings import find_errors
 from oloproof_ci.gate_policies import GatePolicies, PolicyFiles
 from oloproof_ci.git import Base, Repository
 from oloproof_ci.held_to import NOTHING, alone, held_to
@@ -43,6 +43,7 @@ from oloproof_ci.lodging import Lodgings, OwnLodgings
 from oloproof_ci.new_failures import Measured, NewFailures, Scope
 from oloproof_ci.places import CheckoutPlace
 from oloproof_ci.report import REPORT_VERSION, Commit, CriterionFailures, Report, Side, Warning
+from oloproof_ci.worktrees import without_worktree, worktree
 
 
 class Watch(Protocol):
@@ -89,7 +90,7 @@ class Preview:
         with self._lodgings.reading():
             policies = self._policy_files.against(self._repository, base, config)
         lodging = self._lodgings.of(project)
-        with lodged(project, lodging) as host, self._repository.worktree(base.sha) as tree:
+        with lodged(project, lodging) as host, worktree(self._repository, base.sha) as tree:
             facts, name = self._checked(host, policies.head)
             place = CheckoutPlace(self._repository.root, tree)
             with (

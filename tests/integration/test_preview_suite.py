@@ -14,6 +14,7 @@ from test_preview import Checkout, make_worse, support
 
 from oloproof_ci.base_files import BaseFiles
 from oloproof_ci.git import Repository
+from oloproof_ci.worktrees import worktree
 
 __all__ = ["support"]  # a fixture
 
@@ -237,7 +238,7 @@ def test_the_bases_files_are_those_of_its_commit_whatever_became_of_its_checkout
     (support.root / "big.bin").write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
     sha = support.commit("The base")
     repository = Repository(support.root)
-    with repository.worktree(sha) as tree:
+    with worktree(repository, sha) as tree:
         files = BaseFiles(repository, sha, tree, nullcontext)
         kept = (tree / "compare.yaml").read_bytes()
         (tree / "compare.yaml").write_bytes(b"something else")
