@@ -7,14 +7,14 @@ decides how many are under way and nothing here touches the network.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from oloproof.canonical import canonical_json, digest
 from oloproof.judges.costs import Ledger
 from oloproof.judges.prompts import Evidence, Prompt
-from oloproof.judges.providers import Answered, Model, body
+from oloproof.judges.providers import Answered, Model, Tokens, body
 from oloproof.judges.sending import Call
 from oloproof.judges.verdicts import Unusable, Verdict, read_verdict
 from oloproof.records import Judgment, missing
@@ -23,6 +23,8 @@ from oloproof.records import Judgment, missing
 TRIES = 2
 #: What may come out otherwise when the same is asked once more.
 WORTH_ANOTHER = frozenset({"judge_unusable", "judge_empty_answer"})
+#: How many identities of spared answers are looked up at once.
+MAX_SPARED = 500
 #: Faults that say nothing of the question, so that it is asked again next time. Any other answer is kept.
 PASSING = frozenset(
     {
@@ -80,6 +82,8 @@ class Asking:
     ledger: Ledger = field(default_factory=Ledger)
     fresh: bool = False
     _asked_anew: set[bytes] = field(default_factory=set)
+    #: Answers that judgments rest on which stand already, if they are kept: the model, and the identity.
+    _spared: list[tuple[str, bytes]] = field(default_factory=list)
 
     def judge(
         self, judge: Judge, questions: Sequence[Questioned] | Judgment
@@ -97,18 +101,27 @@ class Asking:
         return concluded(judge, found)
 
     def spared(self, judge: Judge, questions: Sequence[Questioned] | Judgment) -> None:
-        """Count the answers that a judgment rests on which stands already."""
+        """Have the answers counted that a judgment rests on which stands already. Many are looked up at once, the last
+        ones when somebody reads the ledger."""
         if isinstance(questions, Judgment):
             return
         model = judge.asked_model()
-        ids = [
-            each
-            for question in questions
-            for sample in range(judge.repeats)
-            for each in _ids(model, question, sample)
-        ]
-        for answered in self.kept.find(ids).values():
-            self.ledger.kept(model.name, answered.tokens)
+        ids = [each for question in questions for each in _ids(model, question, range(judge.repeats))]
+        if not self._spared:
+            self.ledger.later(self._count_spared)
+        self._spared += [(model.name, each) for each in dict.fromkeys(ids)]
+        if len(self._spared) >= MAX_SPARED:
+            self._count_spared()
+
+    def _count_spared(self) -> None:
+        if not self._spared:
+            return
+        found = self.kept.find([identity for _, identity in self._spared])
+        spared = [(model, found[identity].tokens) for model, identity in self._spared if identity in found]
+        self._spared.clear()
+        for model, answers in Counter(model for model, _ in spared).items():
+            tokens = sum((each for name, each in spared if name == model), Tokens())
+            self.ledger.kept(model, tokens, answers)
 
     def _settled(self, judge: Judge, question: Questioned) -> Generator[dict[str, Any], Any, Judgment | str]:
         """The verdict that most samples give, or why there is none."""
@@ -164,7 +177,7 @@ def said(judge: Judge, questions: Sequence[Questioned], kept: Kept) -> Iterator[
     for question in questions:
         samples: list[Judgment | Verdict] = []
         for sample in range(judge.repeats):
-            ids = _ids(model, question, sample)
+            ids = _ids(model, question, [sample])
             found = kept.find(ids)
             read = [_read(found[identity], question) for identity in ids if identity in found]
             samples += read[-1:]
@@ -193,9 +206,10 @@ def settled(samples: Sequence[Judgment | Verdict]) -> Judgment | str:
     return first
 
 
-def _ids(model: Model, question: Questioned, sample: int) -> list[bytes]:
-    """The identities of all tries of a sample."""
-    return [question_id(model, question.prompt, sample, attempt) for attempt in range(TRIES)]
+def _ids(model: Model, question: Questioned, samples: Iterable[int]) -> list[bytes]:
+    """The identities of all tries of the samples."""
+    request = _request(model, question.prompt)
+    return [_id(model, request, sample, attempt) for sample in samples for attempt in range(TRIES)]
 
 
 def _read(answered: Answered, question: Questioned) -> Judgment | Verdict:
@@ -209,5 +223,12 @@ def _read(answered: Answered, question: Questioned) -> Judgment | Verdict:
 
 def question_id(model: Model, prompt: Prompt, sample: int, attempt: int) -> bytes:
     """Identity of a call: provider, address, model, parameters, the whole prompt, and which sample of it."""
-    request = canonical_json(dict(body(model, prompt)))
+    return _id(model, _request(model, prompt), sample, attempt)
+
+
+def _request(model: Model, prompt: Prompt) -> str:
+    return canonical_json(dict(body(model, prompt)))
+
+
+def _id(model: Model, request: str, sample: int, attempt: int) -> bytes:
     return digest("judge call", model.provider, model.base_url, request, str(sample), str(attempt))

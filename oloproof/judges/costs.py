@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from oloproof.judges.providers import Tokens
 
@@ -34,18 +34,32 @@ class Price:
         return (tokens.input * self.input + tokens.output * self.output) / 1_000_000
 
 
-@dataclass
 class Ledger:
     """Adds up costs, for itself and for the ledger of the whole that it is a part of."""
 
-    prices: Mapping[str, Price] = field(default_factory=dict)
-    whole: Ledger | None = None
-    costs: JudgeCosts = field(default_factory=JudgeCosts)
+    def __init__(self, prices: Mapping[str, Price] | None = None, whole: Ledger | None = None) -> None:
+        self._prices = {} if prices is None else prices
+        self._whole = whole
+        self._costs = JudgeCosts()
+        self._later: list[Callable[[], None]] = []
+
+    @property
+    def costs(self) -> JudgeCosts:
+        """What all came to so far."""
+        while self._later:
+            self._later.pop()()
+        return self._costs
+
+    def later(self, add: Callable[[], None]) -> None:
+        """Have `add` called before anybody reads the costs: it adds here what it knows of by then."""
+        self._later.append(add)
+        if self._whole is not None:
+            self._whole.later(add)
 
     def paid(self, model: str, calls: int, tokens: Tokens) -> None:
         """A question that took so many calls and tokens, whatever came of it."""
-        price, costs = self.prices.get(model), self.costs
-        self.costs = replace(
+        price, costs = self._prices.get(model), self._costs
+        self._costs = replace(
             costs,
             calls=costs.calls + calls,
             input=costs.input + tokens.input,
@@ -53,13 +67,13 @@ class Ledger:
             cost=costs.cost + (0.0 if price is None else price.cost(tokens)),
             unpriced=costs.unpriced + (calls if price is None and tokens != Tokens() else 0),
         )
-        if self.whole is not None:
-            self.whole.paid(model, calls, tokens)
+        if self._whole is not None:
+            self._whole.paid(model, calls, tokens)
 
-    def kept(self, model: str, tokens: Tokens) -> None:
-        """An answer that took so many tokens before, and none now."""
-        price, costs = self.prices.get(model), self.costs
+    def kept(self, model: str, tokens: Tokens, answers: int = 1) -> None:
+        """So many answers that took so many tokens before, and none now."""
+        price, costs = self._prices.get(model), self._costs
         saved = 0.0 if price is None else price.cost(tokens)
-        self.costs = replace(costs, avoided=costs.avoided + 1, saved=costs.saved + saved)
-        if self.whole is not None:
-            self.whole.kept(model, tokens)
+        self._costs = replace(costs, avoided=costs.avoided + answers, saved=costs.saved + saved)
+        if self._whole is not None:
+            self._whole.kept(model, tokens, answers)
