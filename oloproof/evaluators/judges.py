@@ -24,6 +24,7 @@ from oloproof.judges.prompts import (
     citation_prompt,
     evidence,
     groundedness_prompt,
+    is_blank,
     rubric_prompt,
 )
 from oloproof.judges.providers import BASE_URLS, KEY_VARIABLES, Model, Provider
@@ -191,7 +192,7 @@ class GroundednessJudge(JudgeEvaluator):
         answer = self.answer_of(execution)
         if answer is None:
             return missing("field_missing")
-        if not answer.strip() or (self.no_answer and self.no_answer.casefold() in answer.casefold()):
+        if is_blank(answer) or (self.no_answer and self.no_answer.casefold() in answer.casefold()):
             return NO_CLAIMS
         passages = evidence(context)
         if not passages:
@@ -235,7 +236,7 @@ class CitationSupportJudge(JudgeEvaluator):
             return excluded("answer_cites_nothing")
         if not isinstance(cited, list) or not all(isinstance(name, str) for name in cited):
             return missing("citations_malformed")
-        if not answer.strip():
+        if is_blank(answer):
             return NO_CLAIMS
         found: list[Question] = []
         passages = evidence(context)

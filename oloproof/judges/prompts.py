@@ -86,8 +86,13 @@ def evidence(context: Sequence[Sequence[Any]]) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(number, doc_id if chunk_id is None else f"{doc_id}#{chunk_id}", text)
         for number, (doc_id, chunk_id, _, text) in enumerate(context, 1)
-        if text and text.strip()
+        if not is_blank(text)
     )
+
+
+def is_blank(text: str | None) -> bool:
+    """Whether a text shows nothing: white space, controls and characters of no width are nothing to read."""
+    return not text or not any(each.isprintable() and not each.isspace() for each in text)
 
 
 def groundedness_prompt(rubric: str, input: Any, answer: str, passages: Sequence[Evidence]) -> Prompt:

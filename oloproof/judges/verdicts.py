@@ -86,7 +86,7 @@ def _quote(quote: object, passages: Mapping[int, str]) -> tuple[int, str]:
     if not isinstance(number, int) or isinstance(number, bool) or not isinstance(text, str):
         raise Unusable("a quote has no passage number, or no text")
     plain = _plain(text)
-    if not plain:
+    if not any(each.isalnum() for each in plain):
         raise Unusable("a quote is empty")
     if number not in passages:
         raise Unusable(f"there is no passage {number}")

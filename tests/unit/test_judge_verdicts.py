@@ -41,7 +41,12 @@ def said(verdict: Any = "grounded", quotes: Any = ((1, "14 days"),), rationale: 
 
 def test_blank_passages_are_no_evidence_and_the_others_keep_their_numbers() -> None:
     found = evidence(
-        [["a", None, 1.0, " \n"], ["b", None, 1.0, None], ["c", "1", 1.0, "text"], ["d", None, 1.0, ""]]
+        [
+            ["a", None, 1.0, " \n"],
+            ["b", None, 1.0, None],
+            ["c", "1", 1.0, "text"],
+            ["d", None, 1.0, "\u200b\0\ufeff"],
+        ]
     )
     assert [(each.number, each.name, each.text) for each in found] == [(3, "c#1", "text")]
 
@@ -115,6 +120,7 @@ def test_a_verdict_with_true_quotes_counts(text: str) -> None:
         (said(quotes=((True, "14 days"),)), "no passage number"),
         (said(quotes=()), "nothing is quoted for it"),
         (said(quotes=((1, "…"),)), "a quote is empty"),
+        (said(quotes=((2, "–"),)), "a quote is empty"),
         (said(quotes=((1, "15 days"),)), "passage 1 does not say '15 days'"),
         (said(quotes=((2, "14 days"),)), "passage 2 does not say"),
         (said(quotes=((3, "14 days"),)), "there is no passage 3"),
