@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 import time
@@ -75,7 +76,9 @@ class Provider:
         self._sender = Sender()
         self._lock = threading.Condition()
         self._calls = 0
+        self._answers = 0
         self._cost = 0.0
+        self._dearest = 0.0
         self._allowed = limits.max_in_flight
         self._at_work = 0
         self._smooth = 0
@@ -116,13 +119,14 @@ class Provider:
                     fault=BUDGET_SPENT, detail="judges.max_calls or judges.max_cost is reached"
                 )
                 break
+            paid = Answered()
             try:
-                answered, asked_to_wait = self._sender.send(call, key)
+                paid, asked_to_wait = self._sender.send(call, key)
             finally:
-                self._leave()
+                self._leave(model.name, paid)
+            answered = paid
             requests += 1
             tokens = tokens + answered.tokens
-            self._count(model.name, answered)
             attempts = PATIENT_ATTEMPTS if answered.fault == RATE_LIMITED else ATTEMPTS
             if asked_to_wait is not None and asked_to_wait > LONGEST_RETRY_AFTER and answered.retry:
                 answered = replace(answered, retry=False, lasting=True)
@@ -158,7 +162,7 @@ class Provider:
     def _enter(self) -> float | None:
         """Wait for a place; when the call began, or None when the budget is spent."""
         with self._lock:
-            while self._at_work >= self._allowed:
+            while self._at_work >= self._room():
                 self._lock.wait()
             limits = self._limits
             if limits.max_calls is not None and self._calls >= limits.max_calls:
@@ -174,10 +178,29 @@ class Provider:
             self._pause(left)
         return self._clock()
 
-    def _leave(self) -> None:
+    def _room(self) -> int:
+        """How many may be under way at once: where costs are limited no more than the rest would do for if each cost as
+        much as the dearest so far, and one until it is known what one costs."""
+        if self._limits.max_cost is None or self._cost >= self._limits.max_cost:
+            return self._allowed
+        if not self._answers:
+            return 1
+        left = self._limits.max_cost - self._cost
+        return self._allowed if self._allowed * self._dearest <= left else math.ceil(left / self._dearest)
+
+    def _leave(self, model: str, answered: Answered) -> None:
+        price = self._limits.prices.get(model)
+        cost = 0.0 if price is None else price.cost(answered.tokens)
         with self._lock:
             self._at_work -= 1
-            self._lock.notify()
+            self._answers += 1
+            self._cost += cost
+            self._dearest = max(self._dearest, cost)
+            self._smooth += not answered.fault
+            if self._smooth >= EASED_AFTER and self._allowed < self._limits.max_in_flight:
+                self._allowed += 1
+                self._smooth = 0
+            self._lock.notify_all()
 
     def _hold(self, answered: Answered, seconds: float, began: float) -> None:
         """Wait before the next attempt. Asked too often, everybody waits, and fewer ask at once from then on; what
@@ -202,14 +225,3 @@ class Provider:
                 return
             self._next_line = now + SECONDS_BETWEEN_LINES
         self._say(text)
-
-    def _count(self, model: str, answered: Answered) -> None:
-        price = self._limits.prices.get(model)
-        with self._lock:
-            if price is not None:
-                self._cost += price.cost(answered.tokens)
-            self._smooth += not answered.fault
-            if self._smooth >= EASED_AFTER and self._allowed < self._limits.max_in_flight:
-                self._allowed += 1
-                self._smooth = 0
-                self._lock.notify()

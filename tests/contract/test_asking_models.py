@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -188,6 +190,29 @@ def test_repeats_count_towards_the_budget(models: ModelServer) -> None:
 def test_no_more_is_spent_than_the_budget_allows(models: ModelServer) -> None:
     asker = Asker(models, max_cost=1e-6, prices={"m": Price(1.0, 1.0)})
     assert [bool(asker.ask(f"question {n}").fault) for n in range(3)] == [False, True, True]
+
+
+@pytest.mark.parametrize("limit", [0.5, 3.5, 17.0])
+def test_costs_pass_their_limit_by_no_more_than_one_answer_however_many_ask_at_once(
+    models: ModelServer, limit: float
+) -> None:
+    models.delay = 0.02
+    prices = {"m": Price(0.0, 1_000_000 / 7)}  # aimock's tool calls take 7 tokens: a cost of 1
+    asker = Asker(models, max_in_flight=8, max_cost=limit, prices=prices)
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda n: asker.ask(f"question {n}", "anthropic"), range(40)))
+    costs = [prices["m"].cost(each.tokens) for each in answers if not each.fault]
+    assert costs == pytest.approx([1.0] * math.ceil(limit))
+    assert {each.fault for each in answers} == {"", "judge_budget_spent"}
+
+
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_calls_keep_to_their_limit_however_many_ask_at_once(models: ModelServer, at_once: int) -> None:
+    models.delay = 0.02
+    asker = Asker(models, max_in_flight=at_once, max_calls=13)
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda n: asker.ask(f"question {n}"), range(40)))
+    assert models.asked() == sum(not each.fault for each in answers) == 13
 
 
 def test_a_very_long_question_is_sent_whole(models: ModelServer) -> None:
