@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from oloproof.canonical import canonical_json, digest
 from oloproof.identity.calls import Calls
+from oloproof.identity.disk import Disk
+from oloproof.identity.earlier import AllReached, Reached, reached_again
 from oloproof.identity.effects import Effects
 from oloproof.identity.hierarchy import Hierarchy
 from oloproof.identity.knowledge import OWN, STANDARD_LIBRARY
@@ -29,6 +31,7 @@ __all__ = [
     "script_ingredients",
 ]
 
+_PROGRAM = "program"
 #: What a fingerprint is made of: names of ingredients, sorted, with short digests or versions.
 Ingredients = Mapping[str, str]
 
@@ -102,11 +105,19 @@ def code_identity(
     Reaching definitions by name as in call graphs (PyCG, Salis and others 2021), without types: a superset of what
     can run is enough here.
     """
-    sources = Sources(modules, search, cache)
-    with undisturbed():
-        reached = _settled(target, sources, modules)
-        sources.keep()
-    ingredients = _with_packages(reached, sources, python, packages)
+    disk = Disk(search)
+
+    def walk() -> AllReached:
+        sources = Sources(modules, search, cache, disk=disk)
+        with undisturbed():
+            reached = _settled(target, sources, modules)
+            sources.keep()
+        return _told(reached, sources)
+
+    imported = [[name, disk.place(file)] for name, file in modules.items()]
+    question = ["system", target, imported, *map(disk.place, search)]
+    first = map(disk.text_note, modules.values())
+    ingredients = _with_packages(reached_again(question, first, disk, cache, walk), python, packages)
     prints = {stage: digest("code", canonical_json(found)).hex() for stage, found in ingredients.items()}
     return CodeIdentity(Fingerprints(**prints), ingredients)
 
@@ -125,40 +136,56 @@ def script_ingredients(
     folder = os.path.dirname(file)
     for _ in name.split(".")[1:]:
         folder = os.path.dirname(folder)
-    sources = Sources({name: file}, [folder, *search], cache, program=name)
-    with undisturbed():
-        links = Links(sources)
-        while True:
-            _load(sources, links, [name])
-            known = sources.loaded()
-            reach = Reach(_world(links, known))
-            module = sources.module(name)
-            assert module is not None
-            for above in links.imported(module, f"/{name}/"):
-                reach.enter(above)
-            reach.whole(module, deep=False)
-            reach.run()
-            if len(sources.loaded()) == len(known):
-                break
-        sources.keep()
-    return _with_packages({"program": reach}, sources, python, packages)["program"]
+    search = [folder, *search]
+    disk = Disk(search)
+
+    def walk() -> AllReached:
+        sources = Sources({name: file}, search, cache, program=name, disk=disk)
+        with undisturbed():
+            reach = _settled_program(name, sources)
+            sources.keep()
+        return _told({_PROGRAM: reach}, sources)
+
+    question = [_PROGRAM, name, *map(disk.place, [file, *search])]
+    reached = reached_again(question, [disk.text_note(file)], disk, cache, walk)
+    return _with_packages(reached, python, packages)[_PROGRAM]
+
+
+def _settled_program(name: str, sources: Sources) -> Reach:
+    links = Links(sources)
+    while True:
+        _load(sources, links, [name])
+        known = sources.loaded()
+        reach = Reach(_world(links, known))
+        module = sources.module(name)
+        assert module is not None
+        for above in links.imported(module, f"/{name}/"):
+            reach.enter(above)
+        reach.whole(module, deep=False)
+        reach.run()
+        if len(sources.loaded()) == len(known):
+            return reach
+
+
+def _told(reached: Mapping[str, Reach | None], sources: Sources) -> AllReached:
+    """What each walk came by. Modules of the project are no packages."""
+    own = {name for reach in reached.values() if reach for name in reach.libraries if _is_own(name, sources)}
+    return {
+        stage: None if reach is None else Reached(reach.ingredients, frozenset(reach.libraries - own))
+        for stage, reach in reached.items()
+    }
 
 
 def _with_packages(
-    reached: Mapping[str, Reach | None],
-    sources: Sources,
-    python: str,
-    packages: Callable[[frozenset[str]], PackageFacts],
+    reached: AllReached, python: str, packages: Callable[[frozenset[str]], PackageFacts]
 ) -> dict[str, Ingredients]:
     """The ingredients of each walk, with those of the packages it came by."""
-    own = {name for reach in reached.values() if reach for name in reach.libraries if _is_own(name, sources)}
-    libraries = {stage: reach.libraries - own if reach else set() for stage, reach in reached.items()}
-    facts = packages(frozenset().union(*libraries.values()))
+    facts = packages(frozenset().union(*(each.libraries for each in reached.values() if each is not None)))
     ingredients: dict[str, Ingredients] = {}
-    for stage, reach in reached.items():
+    for stage, each in reached.items():
         found = {"python": python}
-        if reach is not None:
-            found |= reach.ingredients | facts.ingredients(libraries[stage])
+        if each is not None:
+            found |= {**each.ingredients, **facts.ingredients(each.libraries)}
         ingredients[stage] = dict(sorted(found.items()))
     return ingredients
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import gc
-import hashlib
 import os
 import sys
 import warnings
@@ -12,11 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from oloproof.identity.disk import BINARY, ENVIRONMENT, Disk
 from oloproof.identity.outline import Outline
 from oloproof.identity.summary import SUMMARY_VERSION, ParseCache, Summary
 from oloproof.worker.left_out import is_file_left_out, is_left_out
-
-_BINARY = (".so", ".pyd", ".pyc")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -52,14 +50,15 @@ class Sources:
         search: Sequence[str],
         cache: ParseCache | None = None,
         program: str = "",
+        disk: Disk | None = None,
     ) -> None:
+        self._disk = Disk(search) if disk is None else disk
         self._files: dict[str, str | None] = dict(modules)
         self._search = list(dict.fromkeys(search))
         self._cache = cache
         self._program = program
         self._loaded: dict[str, Module | None] = {}
         self._fresh: dict[str, str] = {}
-        self._entries: dict[str, frozenset[str]] = {}
         self._folders: dict[str, list[str]] = {}
         self._imported_folders: dict[str, dict[str, None]] = {}
         for name, file in modules.items():
@@ -100,16 +99,16 @@ class Sources:
         seen = set()
         while pending:
             folder, prefix = pending.pop()
-            if (real := os.path.realpath(folder)) in seen:
+            if (real := self._disk.real(folder)) in seen:
                 continue
             seen.add(real)
-            for entry in sorted(self._list(folder)):
+            for entry in sorted(self._disk.names(folder)):
                 stem, dot, _ = entry.partition(".")
                 name = prefix + stem
                 path = os.path.join(folder, entry)
                 if dot and not is_file_left_out(stem):
                     names.append(name if stem != "__init__" else prefix.rstrip("."))
-                elif not dot and not is_left_out(stem) and "pyvenv.cfg" not in self._list(path):
+                elif not dot and not is_left_out(stem) and ENVIRONMENT not in self._disk.names(path):
                     pending.append((path, name + "."))
         for name in dict.fromkeys(names):
             module = self.module(name) if name else None
@@ -124,14 +123,6 @@ class Sources:
 
     # ------------------------------------------------------------------------------------------ finding
 
-    def _list(self, folder: str) -> frozenset[str]:
-        if folder not in self._entries:
-            try:
-                self._entries[folder] = frozenset(os.listdir(folder))
-            except OSError:
-                self._entries[folder] = frozenset()
-        return self._entries[folder]
-
     def _file(self, name: str) -> str | None:
         if name not in self._files:
             self._files[name] = self._find(name)
@@ -142,14 +133,14 @@ class Sources:
         if last == "__init__":
             return None  # a package's own file is no module in it
         for folder in self._module_folders(parent) if parent else self._search:
-            entries = self._list(folder)
+            entries = self._disk.names(folder)
             inside = os.path.join(folder, last)
-            if last in entries and "__init__.py" in self._list(inside):
+            if last in entries and "__init__.py" in self._disk.names(inside):
                 return os.path.join(inside, "__init__.py")
             if f"{last}.py" in entries:
                 return os.path.join(folder, f"{last}.py")
             for entry in entries:
-                if entry.startswith(f"{last}.") and entry.endswith(_BINARY):
+                if entry.startswith(f"{last}.") and entry.endswith(BINARY):
                     return os.path.join(folder, entry)
         return None
 
@@ -162,20 +153,19 @@ class Sources:
             else:
                 parent, _, last = name.rpartition(".")
                 around = self._module_folders(parent) if parent else self._search
-                paths = [os.path.join(folder, last) for folder in around if last in self._list(folder)]
-                own = [path for path in paths if os.path.isdir(path)]
+                paths = [os.path.join(folder, last) for folder in around if last in self._disk.names(folder)]
+                own = [path for path in paths if self._disk.is_folder(path)]
             self._folders[name] = list(dict.fromkeys([*own, *self._imported_folders.get(name, ())]))
         return self._folders[name]
 
     # ------------------------------------------------------------------------------------------ reading
 
     def _load(self, name: str, file: str) -> Module:
-        holder = _holder(file)
-        with open(holder, "rb") as stream:
-            data = stream.read()
+        text = self._disk.text(file)
         package = os.path.basename(file).startswith("__init__.")
-        text = hashlib.sha256(data).hexdigest()
-        key = f"{SUMMARY_VERSION}/{sys.version_info[0]}.{sys.version_info[1]}/{text}"
+        if text.archive or not file.endswith(".py"):
+            return Module(name, package, Summary(text.digest, opaque=True))
+        key = f"{SUMMARY_VERSION}/{sys.version_info[0]}.{sys.version_info[1]}/{text.digest}"
         program = name == self._program
         key += "/program" * program
         kept = self._cache.read(key) if self._cache is not None else None
@@ -184,18 +174,9 @@ class Sources:
                 return Module(name, package, Summary.from_json(kept))
             except (ValueError, TypeError, IndexError, KeyError, AttributeError):
                 pass  # a damaged entry is replaced
-        readable = file.endswith(".py") and holder == file
-        summary = summarise(data, text, program=program) if readable else Summary(text, opaque=True)
+        summary = summarise(text.data, text.digest, program=program)
         self._fresh[key] = summary.to_json() if self._cache is not None else ""
         return Module(name, package, summary)
-
-
-def _holder(file: str) -> str:
-    """The file on disk that a module's file is in: itself, or the archive that it was imported from."""
-    place = file
-    while not os.path.exists(place) and os.path.dirname(place) != place:
-        place = os.path.dirname(place)
-    return place if os.path.isfile(place) else file
 
 
 def summarise(data: bytes, text: str, *, program: bool = False) -> Summary:

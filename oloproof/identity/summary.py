@@ -108,7 +108,7 @@ class ParseCache(Protocol):
         """The text kept under a key, or None."""
 
     def write(self, entries: Mapping[str, str]) -> None:
-        """Keep texts. Called once, at the end, with everything that was not found."""
+        """Keep texts that were not found, once what they say is complete."""
 
 
 class MemoryCache:

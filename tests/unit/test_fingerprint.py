@@ -31,6 +31,7 @@ class Project:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._cache = MemoryCache()
 
     def write(self, files: Files) -> None:
         for name, text in files.items():
@@ -50,7 +51,19 @@ class Project:
         for name in imported:
             path = self.root / name.replace(".", "/")
             modules[name] = str(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
-        return code_identity(target, modules, [str(self.root)], python, packages, cache)
+
+        def identity(cache: ParseCache | None) -> CodeIdentity:
+            return code_identity(target, modules, [str(self.root)], python, packages, cache)
+
+        if cache is not None:
+            return identity(cache)
+        found = identity(None)
+        # What was kept of any state of the project that the test has seen gives the same.
+        for _ in range(2):
+            again = identity(self._cache)
+            assert again == found
+            assert list(again.ingredients) == list(found.ingredients)
+        return found
 
 
 def changed(before: CodeIdentity, after: CodeIdentity) -> set[str]:
