@@ -111,7 +111,7 @@ def _ask(project: Project, answers: LabelledAnswers, asking: Asking, store: Stor
     progress = Progress(noun="answers")
     progress.say(f"asking {answers.judge.model}")
     driver = Driver(
-        lambda: ModelCalls(partial(_call, provider), provider.max_in_flight),
+        lambda: ModelCalls(partial(_call, provider), provider.max_in_flight, say=provider.say),
         slots=provider.max_in_flight,
         before_first_call=lambda: None,
         idle=store.database.commit,

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from oloproof.worker.calls import perform
 from oloproof.worker.process import Checkout, Reply
 
 Message = dict[str, Any]
-#: The op of a request to a model.
-TO_MODEL = "judge"
+#: The ops of a request to a model, and of one that waits for a claim.
+TO_MODEL, CLAIM = "judge", "claim"
+#: How often a claim is tried, how long nothing is said of it, and how often then.
+CLAIM_SECONDS, SILENT_SECONDS, SECONDS_BETWEEN_LINES = 0.05, 5.0, 30.0
 
 
 class Calls(Protocol):
@@ -84,11 +87,71 @@ class ThreadCalls:
                 self._done.put((tag, error))
 
 
+class _Claim(NamedTuple):
+    """A claim that is waited for, `until` a moment of the monotonic clock."""
+
+    tag: Any
+    take: Callable[[], bool]
+    until: float
+
+
 class ModelCalls(ThreadCalls):
-    """Requests to models. What is under way when they are closed is no longer waited for."""
+    """Requests to models, and claims of what another process may be asking them. What is under way when they are closed
+    is no longer waited for. `say` is told when a claim takes long."""
+
+    def __init__(
+        self,
+        serve: Callable[[Message], Reply],
+        slots: int,
+        done: Done | None = None,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        super().__init__(serve, slots, done)
+        self._say = say
+        self._claims: queue.SimpleQueue[_Claim | None] = queue.SimpleQueue()
+        self._claiming: threading.Thread | None = None
+
+    def submit(self, tag: Any, message: Message) -> None:
+        if message["op"] != CLAIM:
+            return super().submit(tag, message)
+        self._claims.put(_Claim(tag, message["take"], time.monotonic() + message["seconds"]))
+        if self._claiming is None:
+            self._claiming = threading.Thread(target=self._claim, name="oloproof-claims", daemon=True)
+            self._claiming.start()
+        return None
+
+    def cancel(self) -> None:
+        super().cancel()
+        self._claims.put(None)
 
     def close(self) -> None:
         self._threads.clear()
+        if self._claiming is not None:
+            self._claiming.join()  # it waits for nobody
+
+    def _claim(self) -> None:
+        """Try all claims again and again: none of them keeps a lane from what can be asked meanwhile."""
+        waiting: list[_Claim] = []
+        tell_at = 0.0
+        while True:
+            with suppress(queue.Empty):
+                claim = self._claims.get(timeout=CLAIM_SECONDS if waiting else None)
+                if claim is None:
+                    return
+                if not waiting:
+                    tell_at = time.monotonic() + SILENT_SECONDS
+                waiting.append(claim)
+            now = time.monotonic()
+            still = []
+            for claim in waiting:
+                if claim.take() or now >= claim.until:
+                    self._done.put((claim.tag, Reply()))
+                else:
+                    still.append(claim)
+            waiting = still
+            if waiting and now >= tell_at:
+                tell_at = now + SECONDS_BETWEEN_LINES
+                self._say("waiting for answers that another run on this store has asked for")
 
 
 class ExecutorCalls:
@@ -135,7 +198,7 @@ class Lanes:
         self._done = done
 
     def submit(self, tag: Any, message: Message) -> None:
-        (self._models if message["op"] == TO_MODEL else self._others).submit(tag, message)
+        (self._models if message["op"] in (TO_MODEL, CLAIM) else self._others).submit(tag, message)
 
     def next_done(self, timeout: float | None = None) -> tuple[Any, Reply] | None:
         return _next(self._done, timeout)

@@ -8,7 +8,8 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from oloproof.execution.calls import Calls
-from oloproof.execution.steps import WAIT, StepsTo, Turn
+from oloproof.execution.steps import StepsTo
+from oloproof.turns import WAIT, Turn
 from oloproof.worker.process import Reply
 
 L = TypeVar("L")

@@ -301,7 +301,7 @@ class AppHost:
     def _open_lanes(self, provider: Provider) -> Calls:
         """Calls to workers and to models side by side."""
         done: Done = SimpleQueue()
-        models = ModelCalls(partial(_ask, provider), provider.max_in_flight, done)
+        models = ModelCalls(partial(_ask, provider), provider.max_in_flight, done, provider.say)
         self._opened.append(models)
         return Lanes(self._open_calls(self._timeout, done), models, done)
 

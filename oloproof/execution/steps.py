@@ -18,6 +18,7 @@ from oloproof.identity.files import ProjectFiles
 from oloproof.identity.system import Identities, System
 from oloproof.records import Attempt, Candidate, Case, Execution, StageError
 from oloproof.store.results import Key, Results, StoredGeneration, StoredRetrieval
+from oloproof.turns import WAIT, Turn
 from oloproof.worker.process import Reply
 
 T = TypeVar("T")
@@ -28,18 +29,8 @@ Request = dict[str, Any]
 StepsTo = Generator[Request, Reply, T]
 Steps = StepsTo[Execution]
 
-#: The operation of a request that no worker gets: it lets the steps wait for a `turn`.
-WAIT = "wait"
-
 #: How many token counts are kept at hand.
 MAX_COUNTS_AT_HAND = 200_000
-
-
-class Turn:
-    """What one case's steps are fetching and others need too; `over` once it is there, or has failed."""
-
-    def __init__(self) -> None:
-        self.over = False
 
 
 class StageFailed(Exception):

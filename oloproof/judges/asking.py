@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from oloproof.canonical import canonical_json, digest
@@ -18,7 +19,13 @@ from oloproof.judges.providers import Answered, Model, Tokens, body
 from oloproof.judges.sending import Call
 from oloproof.judges.verdicts import Unusable, Verdict, read_verdict
 from oloproof.records import Judgment, missing
+from oloproof.turns import WAIT, Turn
 
+#: The operation of a request that waits for a claim: tries to `take` it, on any thread, for so many `seconds` at most.
+CLAIM = "claim"
+#: How long another process may take for an answer. Whoever is still at it by then has been stopped, or waits for a
+#: provider that answers nobody.
+LONGEST_CLAIM = 600.0
 #: How often one sample is asked for before its answer counts as unusable.
 TRIES = 2
 #: What may come out otherwise when the same is asked once more.
@@ -73,6 +80,18 @@ class Kept(Protocol):
 
     def put(self, identity: bytes, model: str, answered: Answered, *, anew: bool) -> Answered: ...
 
+    def claim(self, identity: bytes) -> bool: ...
+
+    def unclaim(self, identity: bytes) -> None: ...
+
+
+class _Asked(Turn):
+    """A question that one case has asked, and others that have the same one wait for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answered: Answered | None = None
+
 
 @dataclass
 class Asking:
@@ -84,6 +103,7 @@ class Asking:
     _asked_anew: set[bytes] = field(default_factory=set)
     #: Answers that judgments rest on which stand already, if they are kept: the model, and the identity.
     _spared: list[tuple[str, bytes]] = field(default_factory=list)
+    _under_way: dict[bytes, _Asked] = field(default_factory=dict)
 
     def judge(
         self, judge: Judge, questions: Sequence[Questioned] | Judgment
@@ -141,9 +161,7 @@ class Asking:
         found: Judgment | Verdict | None = None
         for attempt in range(TRIES):
             identity = question_id(model, question.prompt, sample, attempt)
-            answered = self._known(identity, model)
-            if answered is None:
-                answered = yield from self._answer(judge, model, question, identity)
+            answered = yield from self._answer(judge, model, question, identity)
             found = _read(answered, question)
             if isinstance(found, Verdict) or found.reason not in WORTH_ANOTHER:
                 return found
@@ -153,18 +171,58 @@ class Asking:
     def _answer(
         self, judge: Judge, model: Model, question: Questioned, identity: bytes
     ) -> Generator[dict[str, Any], Any, Answered]:
+        """The answer that is kept, that another case is getting at the moment, or that is asked for now."""
+        while (other := self._under_way.get(identity)) is not None:
+            yield {"op": WAIT, "turn": other}
+            if other.answered is not None:
+                if other.answered.fault not in PASSING:
+                    self.ledger.kept(model.name, other.answered.tokens)
+                return other.answered
+        answered = self._known(identity, model)
+        if answered is None:
+            turn = self._under_way[identity] = _Asked()
+            try:
+                answered = turn.answered = yield from self._claimed(judge, model, question, identity)
+            finally:
+                turn.over = True
+                del self._under_way[identity]
+        return answered
+
+    def _claimed(
+        self, judge: Judge, model: Model, question: Questioned, identity: bytes
+    ) -> Generator[dict[str, Any], Any, Answered]:
+        """The answer that another process was getting at the moment, or that is asked for now while others wait."""
+        kept = False
+        try:
+            if not self.kept.claim(identity) and not self.fresh:
+                yield {"op": CLAIM, "take": partial(self.kept.claim, identity), "seconds": LONGEST_CLAIM}
+            answered = None if self.fresh else self._stored(identity, model)
+            if answered is None:
+                answered = yield from self._asked(judge, model, question)
+                if answered.fault not in PASSING:
+                    answered = self.kept.put(identity, model.name, answered, anew=self.fresh)
+                    kept = True
+            return answered
+        finally:
+            if not kept:
+                self.kept.unclaim(identity)
+
+    def _asked(
+        self, judge: Judge, model: Model, question: Questioned
+    ) -> Generator[dict[str, Any], Any, Answered]:
         call = Call(model, body(model, question.prompt), judge.key_variable, judge.timeout_seconds)
         reply = yield {"op": "judge", "call": call}
         answered: Answered = reply.value
         self.ledger.paid(model.name, answered.requests, answered.tokens)
-        if answered.fault in PASSING:
-            return answered
-        return self.kept.put(identity, model.name, answered, anew=self.fresh)
+        return answered
 
     def _known(self, identity: bytes, model: Model) -> Answered | None:
         if self.fresh and identity not in self._asked_anew:
             self._asked_anew.add(identity)
             return None
+        return self._stored(identity, model)
+
+    def _stored(self, identity: bytes, model: Model) -> Answered | None:
         found = self.kept.find([identity]).get(identity)
         if found is not None:
             self.ledger.kept(model.name, found.tokens)

@@ -69,7 +69,7 @@ class Provider:
     ) -> None:
         self._environment = environment
         self._limits = limits
-        self._say = say
+        self.say = say
         self._pause = pause
         self._clock = clock
         self.ledger = Ledger(limits.prices)
@@ -155,7 +155,7 @@ class Provider:
             if first:
                 known.given_up = replace(answered, tokens=Tokens())
         if first:
-            self._say(f"{way[0]} is not asked any more in this run ({answered.fault})")
+            self.say(f"{way[0]} is not asked any more in this run ({answered.fault})")
 
     # -------------------------------------------------------------------------- how many at a time
 
@@ -224,4 +224,4 @@ class Provider:
             if now < self._next_line:
                 return
             self._next_line = now + SECONDS_BETWEEN_LINES
-        self._say(text)
+        self.say(text)

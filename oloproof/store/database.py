@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from oloproof.errors import ConfigurationError, UnfinishedError
+from oloproof.store.claims import Claims
 
 SCHEMA_VERSION = 3
 FOLDER = ".oloproof"
 FILE = "store.sqlite3"
+CLAIMS = "claims"
 #: How many entries may wait to be written: those of some hundred cases, which is a fraction of a second when stages
 #: are so quick that nothing else calls for a commit.
 MAX_WAITING = 4_000
@@ -93,6 +95,8 @@ class Database:
             self._was_empty: dict[str, bool] = {}
             self._mine: defaultdict[str, set[Any]] = defaultdict(set)
             self.connection = connection
+            #: What this process is getting for the store, so that no other pays for it too.
+            self.claims = Claims(path.parent / CLAIMS)
             try:
                 self._prepare()
                 self._first_version = self._data_version = self._version()
@@ -248,6 +252,7 @@ class Database:
                 self._data_version = self._version()
         except sqlite3.Error as error:
             raise self._failure(error) from None
+        self.claims.committed()
 
     def _version(self) -> int:
         """A number that changes when another connection has written."""
@@ -266,6 +271,7 @@ class Database:
             self.commit()
         finally:
             self.connection.close()
+            self.claims.close()
 
     def _failure(self, error: sqlite3.Error) -> UnfinishedError:
         return UnfinishedError(f"{self.path}: the store failed ({error}); what was stored before is kept")

@@ -20,14 +20,23 @@ class JudgeCalls:
             identity: _answered(row) for identity, row in self._database.find_all("judge_call", ids).items()
         }
 
+    def claim(self, identity: bytes) -> bool:
+        """Say that this process is going to ask; False while another one is at it. May be called on any thread."""
+        return self._database.claims.take(identity)
+
+    def unclaim(self, identity: bytes) -> None:
+        """Let another process ask."""
+        self._database.claims.give_back(identity)
+
     def put(self, identity: bytes, model: str, answered: Answered, *, anew: bool) -> Answered:
         """Keep an answer; gives the one that is kept. That is another one when another run had it first, unless it was
-        asked for `anew`."""
+        asked for `anew`. The claim lasts until others can read it."""
         tokens = answered.tokens
         said = (answered.text, answered.fault, answered.detail, tokens.input, tokens.output)
         row = (identity, model, *said, self._clock())
         way = "REPLACE" if anew else "IGNORE"
         self._database.write(f"INSERT OR {way} INTO judge_call VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [row])
+        self._database.claims.settle(identity)
         return self.find([identity])[identity]
 
 

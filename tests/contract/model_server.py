@@ -67,6 +67,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "german": said(verdict("fundiert")),
     "chatty": words("I think that the answer is grounded."),
     "invented-quote": said(verdict("grounded", "Refunds take a year")),
+    "passes": said(verdict("pass", "")),
+    "fails": said(verdict("fail", "")),
     "ungrounded": said(verdict("not_grounded", "")),
     "": said(verdict("grounded")),
 }

@@ -252,18 +252,71 @@ def test_whoever_interrupts_waits_for_no_model(
     assert project.run()["judges"]["calls"] == 0
 
 
-def test_two_runs_at_once_come_to_the_same(project: JudgedProject) -> None:
-    project.write([f"question {number}" for number in range(12)])
+def finished(process: subprocess.Popen[str]) -> Any:
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return json.loads(out)["run"]
+
+
+def test_runs_at_once_on_one_store_pay_for_each_question_once(project: JudgedProject) -> None:
+    project.write([f"question {number}" for number in range(30)], repeats=2)
     project.models.delay = 0.1
-    both = [project.start("run", "--json") for _ in range(2)]
-    records = []
-    for process in both:
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err
-        records.append(json.loads(out)["run"])
-    assert project.judgments(records[0]) == project.judgments(records[1])
-    assert 12 <= project.models.asked() <= 24
+    runs = [finished(process) for process in [project.start("run", "--json") for _ in range(3)]]
+    assert project.models.asked() == 60
+    assert sum(run["judges"]["calls"] for run in runs) == 60
+    for run in runs:
+        assert run["judges"]["calls"] + run["judges"]["avoided"] == 60
+        assert project.judgments(run) == project.judgments(runs[0])
     assert project.run()["judges"]["calls"] == 0
+
+
+def test_a_run_whose_neighbour_is_killed_asks_what_that_one_had_asked(project: JudgedProject) -> None:
+    project.write([f"question {number}" for number in range(24)], "max_in_flight: 4")
+    project.models.delay = 0.5
+    killed = project.start("run")
+    project.wait_for(6)
+    other = project.start("run", "--json")
+    time.sleep(1.0)  # by now it waits for what the first one has asked
+    killed.kill()
+    killed.communicate()
+    assert finished(other)["metrics"][1]["observed"] == 24
+    assert 24 <= project.models.asked() <= 24 + 4
+
+
+def test_a_run_whose_neighbour_gets_no_answer_asks_itself(project: JudgedProject) -> None:
+    project.write(["one", "two", "three"], timeout_seconds=1)
+    project.models.delay = 20.0
+    first = project.start("run", "--json")
+    project.wait_for(3)
+    second = project.start("run", "--json")
+    time.sleep(1.5)
+    project.models.delay = 0.0
+    assert finished(first)["metrics"][1]["observed"] == 3
+    assert finished(second)["metrics"][1]["observed"] == 3
+
+
+def test_what_two_cases_ask_at_the_same_moment_is_asked_once(project: JudgedProject) -> None:
+    project.write(
+        ["fault:passes"], type="rubric_judge", criterion="polite", rubric_text="The answer is polite."
+    )
+    app = APP.replace("depth=2", "depth=3").replace(
+        "Seats cost 12.", 'Seats cost 12."), Passage(doc_id="kb-3", text="'
+    )
+    app = app.replace('days.", "cit', 'days." + " Indeed." * (len(context) > 1), "cit')
+    (project.folder / "app.py").write_text(app)
+    project.run()
+    asked = project.models.asked()
+    project.models.delay = 0.3  # so that both settings of the one case wait at the same time
+    code, _, err = project.call("what-if", "latest", "--criterion", "polite", "--top-k", "2", "--top-k", "3")
+    assert code == 0, err
+    assert project.models.asked("Indeed") == project.models.asked() - asked == 1
+
+
+def test_each_of_two_runs_that_ask_anew_gets_an_answer_of_its_own(project: JudgedProject) -> None:
+    project.write(["one", "two", "three"])
+    project.models.delay = 0.3
+    both = [project.start("run", "--json", "--fresh-judgments") for _ in range(2)]
+    assert [finished(process)["judges"]["calls"] for process in both] == [3, 3]
 
 
 def test_a_budget_leaves_the_rest_missing_and_the_next_run_goes_on_from_there(project: JudgedProject) -> None:
