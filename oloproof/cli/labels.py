@@ -62,16 +62,17 @@ def _export(given: argparse.Namespace) -> tuple[str, Any]:
 def _import(given: argparse.Namespace) -> tuple[str, Any]:
     root, by = given.config.absolute().parent, _name(given.by)
     evaluators = load_project(given.config).config.evaluators
-    criteria = [e.criterion_name for e in evaluators if isinstance(e, JudgeEvaluator)]
+    judges = {e.criterion_name: e for e in evaluators if isinstance(e, JudgeEvaluator)}
     lines, empty = read_sheet(given.file)
     lines = [line if line.by else replace(line, by=by) for line in lines]
     known = _KnownItems(given.config)
     done = take_over(
-        str(given.file), lines, lambda name: read_labels(root, name), known.of, criteria, given.replace
+        str(given.file), lines, lambda name: read_labels(root, name), known.of, judges, given.replace
     )
     for criterion, labels in done.labels.items():
         write_labels(root, criterion, labels)
     record: dict[str, Any] = {"added": done.added, "changed": done.changed, "same": done.same, "empty": empty}
+    record |= {"outdated": done.outdated}
     record |= {"labels": {name: len(labels) for name, labels in done.labels.items()}}
     return _imported_text(done, empty), record
 
@@ -84,6 +85,10 @@ def _imported_text(done: Imported, empty: int) -> str:
         f"{empty} empty",
     ]
     lines = [f"Labels: {', '.join(counts)}"]
+    if done.outdated:
+        lines.append(
+            f"  {done.outdated} of another question than the configured judge asks, which do not count for it"
+        )
     for name, labels in done.labels.items():
         lines.append(f"  labels/{name}.jsonl now holds {len(labels)}; commit it, so that CI has it too")
     return "\n".join(lines)

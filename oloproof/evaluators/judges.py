@@ -153,9 +153,14 @@ class JudgeEvaluator(Evaluator):
         """One question about an answer and the passages that it is held against."""
         raise NotImplementedError
 
+    @property
+    def shows_expected(self) -> bool:
+        """Whether the judge is shown the expected value."""
+        return False
+
     def shown_expected(self, case: Case) -> dict[str, Any] | None:
-        """What of the expected value the judge is shown."""
-        return None
+        """What of the expected value the judge is shown; None when nothing is."""
+        return dict(case.expected) if self.shows_expected else None
 
     def judgment(self, verdicts: Sequence[str]) -> Judgment:
         """The judgment from a verdict for each question."""
@@ -263,6 +268,10 @@ class RubricJudge(JudgeEvaluator):
     criterion: CriterionName
     show_expected: bool = False
 
+    @property
+    def shows_expected(self) -> bool:
+        return self.show_expected
+
     def expected_key(self, case: Case) -> str:
         return case.expected_json if self.show_expected else ""
 
@@ -278,9 +287,6 @@ class RubricJudge(JudgeEvaluator):
         self, input: Any, answer: str, passages: Sequence[Evidence], expected: Any = None
     ) -> Question:
         return Question(rubric_prompt(self.rubric, input, answer, expected), ())
-
-    def shown_expected(self, case: Case) -> dict[str, Any] | None:
-        return dict(case.expected) if self.show_expected else None
 
     def judgment(self, verdicts: Sequence[str]) -> Judgment:
         (verdict,) = verdicts

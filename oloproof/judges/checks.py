@@ -13,7 +13,7 @@ class JudgeCheck:
 
     `agreement` counts the answers that people passed or failed and the judge was asked about. `unasked` more have a
     label, but the judge as it is defined at present was never asked about them. `unsure` are those of which people
-    could not tell, `outdated` labels belong to another rubric. Of `repeated` answers, of which the judge gave several
+    could not tell, `outdated` labels are about another question. Of `repeated` answers, of which the judge gave several
     samples, `steady` got the same verdict each time.
     """
 

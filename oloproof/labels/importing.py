@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from oloproof.evaluators import JudgeEvaluator
 from oloproof.labels.files import Label, Problems
-from oloproof.labels.items import Item
+from oloproof.labels.items import Item, asks_the_same
 from oloproof.labels.sheets import SheetLine
 
 #: Gives the items of a run by digest, for a criterion; None when there is no such run, or no such judge in it.
@@ -16,12 +17,13 @@ Known = Callable[[str, str], Mapping[str, Item] | None]
 @dataclass
 class Imported:
     """The labels by criterion and item once a sheet is taken over: `added` are new, `changed` had another verdict,
-    `same` stood there already."""
+    `same` stood there already. `outdated` of all these are about another question than the configured judge asks."""
 
     labels: dict[str, dict[str, Label]] = field(default_factory=dict)
     added: int = 0
     changed: int = 0
     same: int = 0
+    outdated: int = 0
 
 
 def take_over(
@@ -29,11 +31,12 @@ def take_over(
     lines: Sequence[SheetLine],
     stored: Callable[[str], dict[str, Label]],
     known: Known,
-    criteria: Sequence[str],
+    judges: Mapping[str, JudgeEvaluator],
     replace: bool,
 ) -> Imported:
     """All lines of a sheet, or none: raises ConfigurationError with each line that is wrong, up to 20. `stored` gives
-    the labels of one of the `criteria`; a verdict that contradicts a stored one is wrong unless `replace` is set."""
+    the labels of a criterion; `judges` are the configured ones by criterion. A verdict that contradicts a stored one is
+    wrong unless `replace` is set."""
     problems, done = Problems(shown), Imported()
     first: dict[tuple[str, str], SheetLine] = {}
     for line in lines:
@@ -42,12 +45,17 @@ def take_over(
             if earlier is not line:
                 what = "again" if earlier.verdict == line.verdict else f"as {earlier.verdict}"
                 raise ValueError(f"the item of line {earlier.number} {what}; give one verdict an item")
-            if line.criterion not in criteria:
-                names = ", ".join(criteria) or "none"
+            judge = judges.get(line.criterion)
+            if judge is None:
+                names = ", ".join(judges) or "none"
                 raise ValueError(f"{line.criterion} is no judge of the configuration; judges are {names}")
             if line.criterion not in done.labels:
                 done.labels[line.criterion] = stored(line.criterion)
-            _take(line, done, _content(line, known), replace)
+            item = _content(line, known)
+            if item.judge != judge.type:
+                raise ValueError(f"its item is one of a {item.judge}; {line.criterion} is a {judge.type}")
+            _take(line, done, item, replace)
+            done.outdated += not asks_the_same(judge, item)
         except ValueError as error:
             problems.add(line.number, str(error))
     problems.end()

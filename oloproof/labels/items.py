@@ -75,7 +75,8 @@ class Item:
 
 def asks_the_same(judge: JudgeEvaluator, item: Item) -> bool:
     """Whether an item is about the question that the judge asks now."""
-    return (item.judge, item.rubric) == (judge.type, judge.own_rubric)
+    shown = item.expected is not None
+    return (item.judge, item.rubric, shown) == (judge.type, judge.own_rubric, judge.shows_expected)
 
 
 def item_of(
@@ -124,10 +125,12 @@ def _passages(listed: Any) -> dict[int, Evidence]:
     found = {}
     for each in listed if isinstance(listed, list) else [()]:
         match each:
-            case [int(number), str(name), str(text)]:
+            case [int(number), str(name), str(text)] if type(number) is int and number not in found:
                 found[number] = Evidence(number, name, text)
             case _:
-                raise ValueError("passages must be a list of [number, name, text]")
+                raise ValueError(
+                    "passages must be a list of [number, name, text], each with a number of its own"
+                )
     return found
 
 

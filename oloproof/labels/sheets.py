@@ -25,9 +25,11 @@ from oloproof.labels.items import Item, item_from_json
 
 Format = Literal["jsonl", "csv"]
 COLUMNS = ("verdict", "by", "question", "input", "answer", "expected", "passages", "criterion", "run", "item")
-#: What spreadsheet programs take for the beginning of a formula, where a cell begins or might begin, behind what some of
-#: them leave out.
-_FORMULA = re.compile(r"""(\A|[;,|\t\r\n])([\s\0-\x1f"'\u200b-\u200f\u2060\ufeff]{0,30}?)(?=[=+\-@＝＋－＠])""")
+#: What spreadsheet programs take for the beginning of a formula, where a cell begins or might begin, behind what some
+#: leave out.
+_FORMULA = re.compile(
+    r"""(\A|[;,|\t\r\n])([\s\0-\x1f"'\u200b-\u200f\u2060\ufeff]{0,30}?)(?=[=+\-@＝＋－＠])"""
+)
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def judge_text(
         "no verdict of the judge": counts.missing,
         "not asked about yet (--ask asks)": check.unasked,
         "unsure": check.unsure,
-        "of another rubric": check.outdated,
+        "of another question": check.outdated,
     }
     if any(more.values()):
         lines[0] += " · " + " · ".join(f"{count} {what}" for what, count in more.items() if count)

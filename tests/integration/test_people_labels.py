@@ -155,10 +155,16 @@ def test_a_changed_model_is_compared_anew_and_a_changed_rubric_needs_new_labels(
     assert (check["check"]["unasked"], check["policies"]["release.yaml"]["met"]) == (0, True)
     assert check["asked"]["calls"] == 40
     assert gate(folder, quick, "run")[0] == "PASS"
-    config.write_text(config.read_text().replace("magic word", "other word"))
-    state, reason, judge = gate(folder, quick, "run")
-    assert (state, reason) == ("INSUFFICIENT_EVIDENCE", "evaluator_not_validated")
-    assert (judge["labels"], judge["missing_labels"]) == (0, 30)
+    asked = config.read_text()
+    for other in (
+        asked.replace("magic word", "other word"),
+        asked.replace('"rubric_judge"', '"rubric_judge", "show_expected": true'),
+    ):
+        assert other != asked
+        config.write_text(other)
+        state, reason, judge = gate(folder, quick, "run")
+        assert (state, reason) == ("INSUFFICIENT_EVIDENCE", "evaluator_not_validated")
+        assert (judge["labels"], judge["missing_labels"]) == (0, 30)
 
 
 def test_a_judge_that_cannot_be_asked_says_why(judged: Callable[..., Path], quick: Oloproof) -> None:
@@ -324,6 +330,26 @@ def test_every_line_that_is_wrong_is_named_and_nothing_is_taken_over(
     )
     replaced = quick("labels", "import", filled(folder, wrong[:1]), "--replace", "--json", cwd=folder)
     assert (replaced.record["changed"], replaced.record["added"]) == (1, 0)
+
+
+def test_labels_of_another_question_are_refused_or_said_not_to_count(
+    judged: Callable[..., Path], quick: Oloproof
+) -> None:
+    folder = judged(["yes, please", "no"])
+    quick("run", cwd=folder)
+    lines = [truth(line) for line in exported(folder, quick)]
+    config = folder / "oloproof.yaml"
+    asked = config.read_text()
+    config.write_text(asked.replace("magic word", "other word"))
+    taken = quick("labels", "import", filled(folder, lines), cwd=folder)
+    assert taken.returncode == 0
+    assert "2 of another question than the configured judge asks, which do not count for it" in taken.stdout
+    config.write_text(asked.replace('"rubric_judge"', '"groundedness_judge"'))
+    (folder / "labels/polite.jsonl").unlink()
+    taken = quick("labels", "import", filled(folder, lines), cwd=folder)
+    assert taken.returncode == 2
+    assert "filled.jsonl:1: its item is one of a rubric_judge; polite is a groundedness_judge" in taken.stderr
+    assert not (folder / "labels/polite.jsonl").exists()
 
 
 def test_answers_are_judged_in_the_terminal_one_by_one_and_later_the_rest(
