@@ -102,8 +102,9 @@ def hosted(
         provider=provider or model_provider(project, environment if keys is None else keys),
     )
     try:
-        # The figures will need it, and loading it takes about as long as a worker does to start.
-        import_module("numpy")
+        if any(evaluator.kind == "score" for evaluator in project.config.evaluators):
+            # The intervals of scores will need it, and loading it takes about as long as a worker does to start.
+            import_module("numpy")
         yield host
     finally:
         host.close()

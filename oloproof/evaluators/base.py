@@ -36,7 +36,9 @@ class Evaluator(BaseModel):
     goes up by one whenever the same settings would judge anything differently than before.
     """
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, json_schema_extra=require_type)
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, json_schema_extra=require_type, defer_build=True
+    )
 
     values: ClassVar[Kind] = "pass_fail"
     reads: ClassVar[Reads] = "answer"

@@ -10,9 +10,10 @@ T = TypeVar("T")
 
 
 class Settings(BaseModel):
-    """Base of all settings: no conversion of types, no unknown keys, no change afterwards."""
+    """Base of all settings: no conversion of types, no unknown keys, no change afterwards. What reads a file is built
+    when the first one is read, which spares every command what it does not read."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 def _not_blank(text: str) -> str:

@@ -144,12 +144,13 @@ class ProjectConfig(Settings):
     relevance_unit: Literal["document", "chunk"] = "document"
     slices: ListOf[Annotated[str, AfterValidator(_slice), WithJsonSchema(_SLICE_SCHEMA)]] = ()
     min_slice_support: Count = 5
-    execution: ExecutionSettings = ExecutionSettings()
-    diagnosis: DiagnosisSettings = DiagnosisSettings()
-    experiments: ExperimentSettings = ExperimentSettings()
-    identity: IdentitySettings = IdentitySettings()
-    cache: CacheSettings = CacheSettings()
-    judges: JudgeSettings = JudgeSettings()
+    # Defaults are made by model_construct: they need no checks, for which each class would have to be built by itself.
+    execution: ExecutionSettings = ExecutionSettings.model_construct()
+    diagnosis: DiagnosisSettings = DiagnosisSettings.model_construct()
+    experiments: ExperimentSettings = ExperimentSettings.model_construct()
+    identity: IdentitySettings = IdentitySettings.model_construct()
+    cache: CacheSettings = CacheSettings.model_construct()
+    judges: JudgeSettings = JudgeSettings.model_construct()
     prepare: OptionalText = None
 
 
