@@ -295,28 +295,30 @@ def test_a_run_whose_neighbour_gets_no_answer_asks_itself(project: JudgedProject
     assert finished(second)["metrics"][1]["observed"] == 3
 
 
-def test_what_two_cases_ask_at_the_same_moment_is_asked_once(project: JudgedProject) -> None:
-    project.write(
-        ["fault:passes"], type="rubric_judge", criterion="polite", rubric_text="The answer is polite."
-    )
-    app = APP.replace("depth=2", "depth=3").replace(
-        "Seats cost 12.", 'Seats cost 12."), Passage(doc_id="kb-3", text="'
-    )
-    app = app.replace('days.", "cit', 'days." + " Indeed." * (len(context) > 1), "cit')
-    (project.folder / "app.py").write_text(app)
-    project.run()
-    asked = project.models.asked()
-    project.models.delay = 0.3  # so that both settings of the one case wait at the same time
-    code, _, err = project.call("what-if", "latest", "--criterion", "polite", "--top-k", "2", "--top-k", "3")
-    assert code == 0, err
-    assert project.models.asked("Indeed") == project.models.asked() - asked == 1
+def test_what_several_cases_ask_at_the_same_moment_is_asked_once(project: JudgedProject) -> None:
+    def copies() -> None:
+        cases = project.folder / "cases.jsonl"
+        case = json.loads(cases.read_text())
+        cases.write_text("".join(json.dumps({**case, "id": f"copy {n}"}) + "\n" for n in range(5)))
 
-
-def test_each_of_two_runs_that_ask_anew_gets_an_answer_of_its_own(project: JudgedProject) -> None:
-    project.write(["one", "two", "three"])
+    project.write(["one"])
+    copies()
+    assert project.run()["judges"]["calls"] == 1
+    # Now that all have their answers, nothing keeps their judgments apart.
     project.models.delay = 0.3
-    both = [project.start("run", "--json", "--fresh-judgments") for _ in range(2)]
-    assert [finished(process)["judges"]["calls"] for process in both] == [3, 3]
+    project.write(["one"], model="another")
+    copies()
+    run = project.run()
+    assert (run["judges"]["calls"], run["judges"]["avoided"]) == (1, 4)
+    assert set(project.judgments(run).values()) == {1.0}
+    fresh = project.run("--fresh-judgments")
+    assert (fresh["judges"]["calls"], fresh["judges"]["avoided"]) == (1, 4)
+    project.write(["fault:bad-request"])
+    project.run()
+    copies()
+    refused = project.run()
+    assert refused["metrics"][1]["missing_reasons"] == {"judge_bad_request": 5}
+    assert (refused["judges"]["calls"], refused["judges"]["avoided"]) == (1, 0)
 
 
 def test_a_budget_leaves_the_rest_missing_and_the_next_run_goes_on_from_there(project: JudgedProject) -> None:
