@@ -64,9 +64,9 @@ def _perform(workers: Lending, request: dict[str, Any], timeout: float) -> Reply
                 break
         finally:
             workers.give_back(worker, operation, reply)
-    for _ in range(MAX_LOSSES):
+    for loss in range(MAX_LOSSES):
         try:
-            return workers.call_alone(request, timeout)
+            return workers.call_alone(request, timeout, fresh=loss > 0)
         except Lost:  # to what constructing the app, or an earlier call, had left behind in it
             continue
     return Reply(None, "crash", "something that the code leaves behind ends its worker between calls")

@@ -25,6 +25,7 @@ class Channel:
     def __init__(self, requests: int, replies: int, *others: int) -> None:
         self._requests = open(requests, "rb")  # noqa: SIM115 - open for the life of the process
         self._replies = replies
+        self._pipes = (requests, replies)
         self._known = [(fd, file_identity(fd)) for fd in (requests, replies, *others)]
         self._receiving = threading.Lock()
         for fd, _ in self._known:
@@ -36,10 +37,12 @@ class Channel:
             return self._requests.readline()
 
     def check(self) -> None:
-        """End the process when a pipe is lost."""
+        """End the process when a pipe is lost, and let no read or write return early, which code may have asked for."""
         for fd, known in self._known:
             if file_identity(fd) != known:
                 os._exit(PIPES_LOST)
+        for fd in self._pipes:
+            os.set_blocking(fd, True)
 
     def send(self, message: bytes) -> None:
         """Send a reply; not for two threads at once."""

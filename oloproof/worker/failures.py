@@ -36,8 +36,15 @@ _SYMPTOMS = (
 
 def described(error: BaseException, where: str, memory_mb: int | None) -> dict[str, Any]:
     """An error as it is sent; `where` says in what it was raised, when that is no stage."""
+    try:
+        return _described(error, where, memory_mb)
+    except BaseException:  # noqa: BLE001 - a class of the user's own may do anything when it is asked for its name
+        return {"kind": "exception", "message": "an error that cannot be described", "traceback": None}
+
+
+def _described(error: BaseException, where: str, memory_mb: int | None) -> dict[str, Any]:
     if isinstance(error, InvalidReturn):
-        return {"kind": "invalid_return", "message": str(error), "traceback": None}
+        return {"kind": "invalid_return", "message": _clean(str(error)[:2000]), "traceback": None}
     if isinstance(error, SystemExit):
         kind, message = "exit", f"the code called sys.exit({_shown(error.code)})"
     else:

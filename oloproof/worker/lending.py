@@ -12,8 +12,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from oloproof.worker.failures import too_small
 from oloproof.worker.kernel import end_marked
-from oloproof.worker.process import Checkout, Reply, WorkerProcess
+from oloproof.worker.process import Checkout, Lost, Reply, WorkerProcess
 from oloproof.worker.shared import start
 
 #: How long an app may take to be constructed, in seconds, unless a stage call may take longer.
@@ -48,6 +49,8 @@ class Worker:
     process: WorkerProcess
     role: str | None = None
     lent: int = 0
+    #: How many calls it has been lent to that run the user's functions.
+    calls: int = 0
     retired: bool = False
     closing: bool = False
     constructed: bool = False
@@ -109,6 +112,7 @@ class Lending:
                     break
                 self._changed.wait()
             worker.role = worker.role or role
+            worker.calls += role is not None
             worker.lent += 1
             if worker.lent == self.checkout.threads:
                 self._free.remove(worker)
@@ -185,13 +189,13 @@ class Lending:
 
     # --------------------------------------------------------------------------------- calls on their own
 
-    def call_alone(self, request: dict[str, Any], timeout: float) -> Reply:
+    def call_alone(self, request: dict[str, Any], timeout: float, *, fresh: bool) -> Reply:
         """A call on a worker that nothing else runs on. One such worker at a time; it is kept while others wait for
-        it. Raises OSError and Ended as `take` does."""
+        it, unless they need a fresh one. Raises OSError and Ended as `take` does, and Lost as `called`."""
         with self._changed:
             self._waiting_alone += 1
         with self._alone:
-            worker = self._take_alone()
+            worker = self._take_alone(fresh)
             reply = None
             try:
                 reply = called(self, worker, request, timeout)
@@ -205,17 +209,18 @@ class Lending:
                 self._close(unused)
         return reply
 
-    def _take_alone(self) -> Worker:
+    def _take_alone(self, fresh: bool) -> Worker:
         with self._changed:
             self._waiting_alone -= 1
             if self._closed:
                 raise Ended
             worker = self._lone
-            if worker is not None and (worker.retired or not worker.process.alive):
+            if worker is not None and (fresh or worker.retired or not worker.process.alive):
                 worker.retired = True
                 self._close(self._unused(worker))
                 worker = None
             worker = worker or self._start(replace(self.checkout, threads=1))
+            worker.calls += 1
             worker.lent += 1
             return worker
 
@@ -247,9 +252,9 @@ class Lending:
 
 def called(lending: Lending, worker: Worker, request: dict[str, Any], timeout: float) -> Reply:
     """The reply to a request, after the app has been constructed if a stage needs it: that has a time limit of its
-    own."""
+    own. Raises Lost as `_answered` does."""
     if worker.constructed or ROLES.get(request["op"]) != STAGES:
-        return worker.process.call(request, timeout)
+        return _answered(lending, worker, request, timeout)
     limit = max(timeout, START_SECONDS)
     made = worker.construct(limit)
     if made is not None and made.kind == "timeout":
@@ -257,5 +262,22 @@ def called(lending: Lending, worker: Worker, request: dict[str, Any], timeout: f
         made = lending.stuck = replace(made, message=f"{target}() was not constructed within {limit:g} s")
     if made is not None and made.kind is not None:
         return made
-    reply = worker.process.call(request, timeout)
+    reply = _answered(lending, worker, request, timeout)
     return replace(reply, log=made.log + reply.log) if made is not None and made.log else reply
+
+
+def _answered(lending: Lending, worker: Worker, request: dict[str, Any], timeout: float) -> Reply:
+    """The reply to a request. Raises Lost when the worker crashed or ran out of memory, and earlier calls may have left
+    behind why."""
+    reply = worker.process.call(request, timeout)
+    if worker.calls > 1 and _ended_it(reply, lending.checkout.memory_mb):
+        raise Lost(alone=True)
+    return reply
+
+
+def _ended_it(reply: Reply, memory_mb: int | None) -> bool:
+    if reply.kind == "crash":
+        return True
+    return (
+        memory_mb is not None and reply.kind == "exception" and reply.message.endswith(too_small(memory_mb))
+    )

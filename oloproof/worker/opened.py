@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from oloproof.worker.replies import is_text
+
 #: A name and its stamp; see `oloproof.worker.reads`.
 Read = tuple[str, str]
 
@@ -47,6 +49,13 @@ def _joined(parts: list[tuple[Read, ...]]) -> ReadSet | None:
     return found
 
 
+def _read(name: str, stamp: str) -> Read:
+    """One that was sent. Raises ValueError or TypeError when no worker of ours can have sent it."""
+    if not (is_text(name) and is_text(stamp)):
+        raise ValueError
+    return name, stamp
+
+
 class Opened:
     """What a worker has read so far."""
 
@@ -57,7 +66,7 @@ class Opened:
     def after(self, new: list[list[list[str]]] | None, operation: str) -> ReadSet | None:
         """All that counts for an operation, once what its reply brought is in; None when that is nothing."""
         if new is not None:
-            for_retrievals, later = (tuple([(name, stamp) for name, stamp in reads]) for reads in new)
+            for_retrievals, later = (tuple([_read(*each) for each in reads]) for reads in new)
             if for_retrievals:
                 self._for_retrievals = ReadSet(self._for_retrievals, for_retrievals)
             self._all = ReadSet(self._all, for_retrievals + later)

@@ -141,7 +141,7 @@ class Log:
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
-            except Exception:  # noqa: BLE001 - the user's code may have put anything there
+            except BaseException:  # noqa: BLE001 - the user's code may have put anything there
                 continue
         if file_identity(self._fd) != self._known:
             return ""

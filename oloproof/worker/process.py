@@ -20,6 +20,7 @@ from oloproof.worker.kernel import MARK, memory_file, oom_kills, scratch_file
 from oloproof.worker.lifeline import lifeline
 from oloproof.worker.opened import Opened, ReadSet
 from oloproof.worker.printing import LOG_HEAD, PAGE_SIZE, left_out, read_log
+from oloproof.worker.replies import checked, error_of, is_number, is_text
 
 PACKAGE = Path(__file__).resolve().parent.parent
 CHILD = Path(__file__).with_name("child.py")
@@ -175,18 +176,20 @@ class WorkerProcess:
             fields = json.loads(line)
             if fields["number"] != self._numbers:
                 raise ValueError
-            return self._reply(fields, request["op"])
+            return self._reply(fields, request)
         except NO_REPLY:
             return self._ended("crash", TAMPERED, started)
 
-    def _reply(self, fields: dict[str, Any], operation: str) -> Reply:
+    def _reply(self, fields: dict[str, Any], request: dict[str, Any]) -> Reply:
         """A reply as it came; raises one of NO_REPLY when it is none."""
         error = fields.get("error")
-        reads = self._opened.after(fields.get("reads"), operation)
-        log, seconds = str(fields.get("log", "")), float(fields["seconds"])
-        if error is None:
-            return Reply(value=fields["value"], seconds=seconds, log=log, reads=reads)
-        return Reply(None, error["kind"], error["message"], error["traceback"], seconds, log, reads)
+        log, seconds = fields.get("log", ""), fields["seconds"]
+        if not (is_text(log) and is_number(seconds)):
+            raise ValueError
+        value = checked(request, fields["value"]) if error is None else None
+        kind, message, trace = (None, "", None) if error is None else error_of(error)
+        reads = self._opened.after(fields.get("reads"), request["op"])
+        return Reply(value, kind, message, trace, seconds, log, reads)
 
     def _write(self, data: bytes, deadline: float) -> None:
         view = memoryview(data)
@@ -247,6 +250,8 @@ class WorkerProcess:
 
     def _exit_status(self) -> int | None:
         """How the process ended; None when it has not, within a second."""
+        if HAS_KEEPER:
+            self._process.send_signal(signal.SIGCONT)  # as in `kill`
         try:
             return self._process.wait(timeout=1.0)
         except subprocess.TimeoutExpired:

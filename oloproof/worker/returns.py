@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import islice
 from typing import Any
 
 from oloproof.contract import Passage, Retrieval
@@ -40,6 +41,11 @@ def retrieval(value: Any, depth: int) -> dict[str, Any]:
     candidates = value.candidates
     if not isinstance(candidates, (tuple, list)):
         raise InvalidReturn(f"Retrieval.candidates must be a tuple of Passage, got {kind(candidates)}")
+    if type(candidates) not in (
+        tuple,
+        list,
+    ):  # one of the user's own may go through it otherwise, and for ever
+        candidates = tuple(islice(candidates, max(len(candidates), depth + 1)))
     if len(candidates) > depth:
         raise InvalidReturn(f"retrieve returned {len(candidates)} candidates for a depth of {depth}")
     rows = []
@@ -110,8 +116,8 @@ def verdict(value: Any, name: str) -> bool | float | None:
     value = _plain(value)
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, (int, float)) and 0 <= value <= 1:
-        return float(value)
+    if isinstance(value, (int, float)) and 0 <= value <= 1 and 0 <= (score := float(value)) <= 1:
+        return score
     raise InvalidReturn(f"{name} must return True, False, a number from 0 to 1, or None, got {kind(value)}")
 
 
@@ -130,7 +136,7 @@ def json_text(value: Any, where: str) -> str:
         raise InvalidReturn(f"{where} is not JSON: {_reason(error)}") from None
     if len(text) > MAX_RECORD:
         raise InvalidReturn(_too_long(where, len(text)))
-    if text.count("{") + text.count("[") > MAX_DEPTH and _depth_exceeds(json.loads(text), MAX_DEPTH):
+    if text.count("{") + text.count("[") > MAX_DEPTH and depth_exceeds(json.loads(text), MAX_DEPTH):
         raise InvalidReturn(_too_deep(where))
     return text
 
@@ -149,8 +155,10 @@ def _score(value: Any, where: str) -> float | None:
         return None
     score = _plain(value)
     try:
-        if not isinstance(score, bool) and isinstance(score, (int, float)) and math.isfinite(score):
-            return float(score)
+        if not isinstance(score, bool) and isinstance(score, (int, float)):
+            number = float(score)  # a class of the user's own may make anything of it
+            if math.isfinite(number):
+                return number
     except OverflowError:  # a whole number beyond the largest float
         pass
     raise InvalidReturn(f"{where}: score must be a finite number, got {kind(score)}")
@@ -159,12 +167,14 @@ def _score(value: Any, where: str) -> float | None:
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str):
         raise InvalidReturn(f"{where} must be a string, got {kind(value)}")
-    if not value.isascii():
+    # Whatever a class of the user's own makes of itself.
+    text = value if type(value) is str else str.__str__(value)
+    if not text.isascii():
         try:
-            value.encode()
+            text.encode()
         except UnicodeEncodeError:
             raise InvalidReturn(f"{where} is not valid Unicode: it holds a lone surrogate") from None
-    return str(value)
+    return text
 
 
 def _plain(value: Any) -> Any:
@@ -181,7 +191,8 @@ def _plain_or_refuse(value: Any) -> Any:
     return plain
 
 
-def _depth_exceeds(value: Any, limit: int) -> bool:
+def depth_exceeds(value: Any, limit: int) -> bool:
+    """Whether plain data has more levels of lists and objects than this."""
     level = [value]
     for _ in range(limit + 1):
         level = [

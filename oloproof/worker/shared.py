@@ -34,10 +34,10 @@ from oloproof.worker.process import (
 class _Waiting:
     """A call under way: where its outcome is put, and what it asked for."""
 
-    __slots__ = ("operation", "outcome", "started")
+    __slots__ = ("outcome", "request", "started")
 
-    def __init__(self, operation: str) -> None:
-        self.operation = operation
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.request = request
         self.outcome: queue.SimpleQueue[Reply | Lost] = queue.SimpleQueue()
         self.started = monotonic()
 
@@ -62,7 +62,7 @@ class SharedProcess(WorkerProcess):
         A call past its time takes the process with it: its reply is a timeout, and the others raise Lost. So do all
         that were under way when the process ended by itself, unless there was only one.
         """
-        waiting = _Waiting(request["op"])
+        waiting = _Waiting(request)
         deadline = waiting.started + timeout
         with self._lock:
             if self._over:
@@ -151,7 +151,7 @@ class SharedProcess(WorkerProcess):
             if not 0 < number <= self._numbers:
                 raise ValueError("no such call")
             return  # it has been given up
-        reply = self._reply(fields, waiting.operation)
+        reply = self._reply(fields, waiting.request)
         with self._lock:
             if self._waiting.pop(number, None) is not None:
                 waiting.outcome.put(reply)

@@ -58,7 +58,7 @@ RETRIEVE = {
         "KeyboardInterrupt",
     ),
     "recurses_in_a_repr": Fault(
-        "retrieve", "return repr(Endless())", "exception", "RecursionError: maximum recursion"
+        "retrieve", "return repr(Recursive())", "exception", "RecursionError: maximum recursion"
     ),
     "exits_with_an_odd_code": Fault(
         "retrieve", "sys.exit(Unprintable())", "exit", "sys.exit(an object of type Unprintable)"
@@ -180,6 +180,24 @@ RETRIEVE = {
     "score_is_true": _invalid("return one(score=True)", "score must be a finite number, got bool True"),
     "score_is_an_array": _invalid(
         "return one(score=numpy.zeros(2))", "must be a finite number, got an object of type"
+    ),
+    "score_is_of_a_class_that_lies": _invalid(
+        "return one(score=LyingNumber(1))", "score must be a finite number, got an object of type LyingNumber"
+    ),
+    "text_is_half_a_character_of_a_class_that_lies": _invalid(
+        "return one(text=Lying('\\ud800'))", "candidate 1: text is not valid Unicode"
+    ),
+    "candidates_without_end": _invalid(
+        "return found(candidates=Endless((passage(),)))", "retrieve returned 4 candidates for a depth of 3"
+    ),
+    "raises_what_cannot_be_described": Fault(
+        "retrieve", "raise Indescribable", "exception", "an error that cannot be described"
+    ),
+    "stops_its_parent_and_leaves": Fault(
+        "retrieve",
+        "os.kill(os.getppid(), signal.SIGSTOP)\nos._exit(3)",
+        "crash",
+        "the worker ended with exit status 3",
     ),
     "score_is_beyond_floats": _invalid(
         "return one(score=10**400)", "must be a finite number, got int of 1329 bits"
@@ -307,6 +325,28 @@ HARMLESS = {
         "        os.execve('/bin/sleep', ['sleep', '300'], {})\n    os._exit(0)\nos.wait()\nreturn found()"
     ),
     "comes_back_twice": "os.fork()\nreturn found()",
+    "has_every_pipe_not_wait": "[os.set_blocking(fd, False) for fd in open_descriptors()]\nreturn found()",
+    "answers_at_length_though_no_pipe_waits": (
+        "[os.set_blocking(fd, False) for fd in open_descriptors()]\nreturn one(text='blue ' + 'x' * 9_000_000)"
+    ),
+    "stops_its_parent": "os.kill(os.getppid(), signal.SIGSTOP)\nreturn found()",
+    "leaves_a_thread_that_ends_the_process": "threading.Timer(0.01, os._exit, (0,)).start()\nreturn found()",
+    "puts_a_stream_that_cannot_be_flushed": (
+        "class Stream:\n    closed = False\n    flush = lambda self: sys.exit(0)\n"
+        "    write = lambda self, text: os.write(1, text.encode())\n"
+        "sys.stdout = Stream()\nreturn found()"
+    ),
+    "has_later_replies_lie": (
+        "import oloproof.worker.app as app\n"
+        "app.App.answer = lambda *_: {'value': {'query': 5, 'candidates': [[1, 2, 3, 4]]}, 'seconds': 0}\n"
+        "return found()"
+    ),
+    "has_later_errors_lie": (
+        "import oloproof.worker.app as app\n"
+        "app.App.answer = lambda *_: {'error': {'kind': [], 'message': 5, 'traceback': {}}, 'seconds': 0}\n"
+        "return found()"
+    ),
+    "text_of_a_class_that_lies": "return one(text=Lying('blue'))",
 }
 
 HEAD = """
@@ -329,9 +369,35 @@ class Unprintable(Exception):
         raise RuntimeError
     __repr__ = __str__
 
-class Endless:
+class Recursive:
     def __repr__(self):
         return repr(self)
+
+class Endless(tuple):
+    def __iter__(self):
+        while True:
+            yield passage()
+
+class Lying(str):
+    def __str__(self):
+        return 5
+    def isascii(self):
+        return True
+    def encode(self, *_):
+        raise Odd
+
+class LyingNumber(int):
+    def __float__(self):
+        return math.nan
+
+class Meta(type):
+    __name__ = property(lambda self: sys.exit(0))
+
+class Indescribable(Exception, metaclass=Meta):
+    pass
+
+def open_descriptors():
+    return [int(fd) for fd in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + fd)]
 
 def too_late(number, frame):
     raise TimeoutError(f"at {signal.Signals(number).name}")
