@@ -27,7 +27,8 @@ from oloproof_ci.action.runner import Level, Runner
 from oloproof_ci.action.verdict import Verdict
 from oloproof_ci.github.client import GitHub
 from oloproof_ci.github.errors import ApiError, explained
-from oloproof_ci.github.posting import Draft, Posting
+from oloproof_ci.github.fitting import Draft
+from oloproof_ci.github.posting import Posting
 from oloproof_ci.outcome import JobOutcome
 from oloproof_ci.report import Report
 from oloproof_ci.report_files import COMMENT, REPORT, discard, folder_in, write

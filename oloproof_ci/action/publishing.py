@@ -21,7 +21,7 @@ from oloproof_ci.action.events import Publication
 from oloproof_ci.action.rendering import drafts
 from oloproof_ci.comment import MAX_BYTES
 from oloproof_ci.github.client import GitHub, Pull
-from oloproof_ci.github.posting import Draft
+from oloproof_ci.github.fitting import Draft
 from oloproof_ci.outcome import OUTCOME_VERSION, JobOutcome
 from oloproof_ci.report import REPORT_VERSION
 from oloproof_ci.report_files import REPORT

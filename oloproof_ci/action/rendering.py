@@ -10,8 +10,8 @@ from oloproof_ci.action.inputs import DEFAULT_STATUS
 from oloproof_ci.action.verdict import Verdict
 from oloproof_ci.comment import MAX_SUMMARY_BYTES, comment, whole
 from oloproof_ci.failed import failed_comment
-from oloproof_ci.github.marked import Mark
-from oloproof_ci.github.posting import Draft
+from oloproof_ci.github.fitting import Draft, shrunk
+from oloproof_ci.github.marked import Mark, Section
 from oloproof_ci.outcome import JobOutcome, SuiteOutcome
 from oloproof_ci.sections.words import named
 
@@ -25,8 +25,7 @@ def drafts(outcome: JobOutcome, url: str, notes: Sequence[str] = ()) -> list[Dra
 
 
 def _draft(outcome: JobOutcome, suite: SuiteOutcome, url: str, notes: Sequence[str]) -> Draft:
-    job = f"{outcome.job} {outcome.leg}".strip()
-    mark = Mark(suite.config, job, outcome.head_sha, outcome.run_id, outcome.run_attempt)
+    mark = _mark(outcome, suite)
     footer = f"\n\n{_footer(outcome, url)}"
 
     leg = f" · {named(leg_name(outcome.leg))}" if outcome.leg else ""
@@ -37,6 +36,11 @@ def _draft(outcome: JobOutcome, suite: SuiteOutcome, url: str, notes: Sequence[s
         return f"{heading}{leg}{line_end}{rest}{footer}"
 
     return Draft(mark, render)
+
+
+def _mark(outcome: JobOutcome, suite: SuiteOutcome) -> Mark:
+    job = f"{outcome.job} {outcome.leg}".strip()
+    return Mark(suite.config, job, outcome.head_sha, outcome.run_id, outcome.run_attempt)
 
 
 def _footer(outcome: JobOutcome, url: str) -> str:
@@ -54,7 +58,13 @@ def _text(suite: SuiteOutcome, max_bytes: int, notes: Sequence[str]) -> str:
 def summary(outcome: JobOutcome) -> str:
     """Every suite's whole report, as markdown, below MAX_SUMMARY_BYTES."""
     room = MAX_SUMMARY_BYTES // len(outcome.suites)
-    return "\n".join(_whole(suite, room) for suite in outcome.suites)
+    whole = [_whole(suite, room) for suite in outcome.suites]
+    if sum(len(text.encode()) + 1 for text in whole) > MAX_SUMMARY_BYTES:  # of very many suites
+        sections = [
+            Section(_mark(outcome, suite), text) for suite, text in zip(outcome.suites, whole, strict=True)
+        ]
+        whole = [f"{section.text}\n" for section in shrunk(sections, MAX_SUMMARY_BYTES)]
+    return "\n".join(whole)
 
 
 def _whole(suite: SuiteOutcome, max_bytes: int) -> str:

@@ -14,35 +14,15 @@ from typing import Literal
 
 from oloproof_ci.github.client import Comment, GitHub
 from oloproof_ci.github.errors import ApiError
-from oloproof_ci.github.marked import (
-    MAX_BYTES,
-    Mark,
-    Section,
-    heading_of,
-    is_marked,
-    merge,
-    read_sections,
-    shortened,
-    size,
-    write,
-)
+from oloproof_ci.github.fitting import Draft, fitted
+from oloproof_ci.github.marked import Section, is_marked, merge, read_sections, write
 
 #: Seconds after which another writer that read before we wrote has written too.
 SETTLE = 1.5
 ROUNDS = 6
 TRIES = 3
-#: The least that a suite's section gets, in bytes, before others are shortened for it.
-LEAST = 8_000
 #: As whom the job's own token writes.
 JOB_LOGIN = "github-actions[bot]"
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A section to be written: `render` gives its text in at most so many bytes, as far as it can."""
-
-    mark: Mark
-    render: Callable[[int], str]
 
 
 @dataclass(frozen=True)
@@ -120,8 +100,8 @@ class Posting:
     def _settled(self, comment: Comment, drafts: Sequence[Draft]) -> Posted:
         if not drafts:
             return Posted("moved")
-        marks = {section.mark for section in read_sections(comment.body)}
-        stands = self._url and any(draft.mark in marks for draft in drafts)
+        found = {(s.mark.name, s.mark.head, s.mark.age) for s in read_sections(comment.body)}
+        stands = self._url and any((d.mark.name, d.mark.head, d.mark.age) in found for d in drafts)
         return Posted("written" if stands else "superseded", comment.url)
 
     def _may_have_moved(self, standing: Sequence[Comment], drafts: Sequence[Draft]) -> bool:
@@ -155,7 +135,7 @@ class Posting:
 
     def _create(self, drafts: Sequence[Draft]) -> str:
         """Post a comment; one whose answer was lost is looked for before it is posted again."""
-        body = write(_fitted([], drafts))
+        body = write(fitted([], drafts))
         for tries in range(TRIES):
             try:
                 posted = self._github.create_comment(self._number, body)
@@ -176,9 +156,9 @@ class Posting:
         """Write the drafts and the sections of all our comments into the first; None when it is gone meanwhile."""
         kept = merge(_sections(standing), (), self._head)
         newer = _newer(kept, drafts)
-        ours = [draft for draft in drafts if draft.mark.key not in newer]
-        others = [section for section in kept if section.mark.key not in {draft.mark.key for draft in ours}]
-        body = write(_fitted(others, ours))
+        ours = [draft for draft in drafts if draft.mark.name not in newer]
+        others = [section for section in kept if section.mark.name not in {draft.mark.name for draft in ours}]
+        body = write(fitted(others, ours))
         try:
             return self._github.edit_comment(self._number, standing[0].id, body)
         except ApiError as error:
@@ -209,22 +189,22 @@ def _missing(drafts: Sequence[Draft], standing: Sequence[Comment], head: str, *,
     if not standing:
         return True
     sections = read_sections(standing[0].body)
-    found = {section.mark.key: section.mark.age for section in sections if section.mark.head == head}
-    ages = [(found.get(draft.mark.key, (0, 0)), draft.mark.age) for draft in drafts]
+    found = {section.mark.name: section.mark.age for section in sections if section.mark.head == head}
+    ages = [(found.get(draft.mark.name, (0, 0)), draft.mark.age) for draft in drafts]
     return any(there < ours or (again and there == ours) for there, ours in ages)
 
 
-def _newer(kept: Iterable[Section], drafts: Iterable[Draft]) -> set[tuple[str, str]]:
-    """The keys of which a newer section stands than the draft."""
-    ages = {section.mark.key: section.mark.age for section in kept}
-    return {d.mark.key for d in drafts if ages.get(d.mark.key, (0, 0)) > d.mark.age}
+def _newer(kept: Iterable[Section], drafts: Iterable[Draft]) -> set[str]:
+    """The names of those of which a newer section stands than the draft."""
+    ages = {section.mark.name: section.mark.age for section in kept}
+    return {d.mark.name for d in drafts if ages.get(d.mark.name, (0, 0)) > d.mark.age}
 
 
 def _covers(canonical: Comment, duplicates: Iterable[Comment], head: str) -> bool:
     """Whether everything of the duplicates that still counts stands in the canonical comment."""
-    ages = {section.mark.key: section.mark.age for section in merge(read_sections(canonical.body), (), head)}
+    ages = {section.mark.name: section.mark.age for section in merge(read_sections(canonical.body), (), head)}
     return all(
-        ages.get(section.mark.key, (0, 0)) >= section.mark.age
+        ages.get(section.mark.name, (0, 0)) >= section.mark.age
         for comment in duplicates
         for section in read_sections(comment.body)
         if section.mark.head == head
@@ -233,27 +213,3 @@ def _covers(canonical: Comment, duplicates: Iterable[Comment], head: str) -> boo
 
 def _sections(comments: Iterable[Comment]) -> list[Section]:
     return [section for comment in comments for section in read_sections(comment.body)]
-
-
-def _fitted(others: Sequence[Section], drafts: Sequence[Draft]) -> list[Section]:
-    """All sections, small enough for one comment: the drafts take what the others leave, and of those the largest are
-    shortened when that is too little."""
-    standing = list(others)
-    wanted = min(LEAST * len(drafts), MAX_BYTES // 2)
-    while standing and sum(map(size, standing)) > MAX_BYTES - wanted:
-        largest = max(range(len(standing)), key=lambda at: size(standing[at]))
-        cut = shortened(standing[largest])
-        if size(cut) >= size(standing[largest]):
-            break
-        standing[largest] = cut
-    room = (MAX_BYTES - sum(map(size, standing))) // max(1, len(drafts))
-    every = [*standing, *(_drawn(draft, room) for draft in drafts)]
-    if sum(map(size, every)) > MAX_BYTES:  # of very many suites each has its heading
-        every = [heading_of(section) for section in every]
-    return sorted(every, key=lambda section: section.mark.key)
-
-
-def _drawn(draft: Draft, room: int) -> Section:
-    empty = size(Section(draft.mark, ""))
-    section = Section(draft.mark, draft.render(room - empty).strip("\n"))
-    return section if size(section) <= room else shortened(section)

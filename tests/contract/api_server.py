@@ -26,6 +26,9 @@ JOB_LOGIN = "github-actions[bot]"
 LOGINS = {JOB_TOKEN: JOB_LOGIN, PERSON_TOKEN: OWNER, OTHER_TOKEN: "mallory"}
 #: The prefix of the API on GitHub Enterprise Server.
 ENTERPRISE = "/api/v3"
+#: The most characters that GitHub takes as a comment; `emulate` takes more.
+LONGEST = 65_536
+_WRITTEN = re.compile(r"/issues/(\d+/comments|comments/\d+)$")
 _STATUS = re.compile(r"/repos/([^/]+/[^/]+)/statuses/([0-9a-f]+)")
 _COMBINED = re.compile(r"/repos/([^/]+/[^/]+)/commits/([0-9a-f]+)/status")
 _PULL = re.compile(r"/repos/([^/]+/[^/]+)/pulls(?:/(\d+))?")
@@ -180,6 +183,12 @@ class ApiServer(Proxied):
 
     def _answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
         path = urlsplit(target).path
+        if (
+            method in ("POST", "PATCH")
+            and _WRITTEN.search(path)
+            and len(json.loads(body).get("body", "")) > LONGEST
+        ):
+            return _faulty(Fault(method, path, status=422, message="Validation Failed: body is too long"))
         if method == "POST" and (found := _STATUS.fullmatch(path)):
             return self._set_status(found[1], found[2], headers, json.loads(body))
         if method == "GET" and (found := _COMBINED.fullmatch(path)):

@@ -11,8 +11,9 @@ import time
 from api_server import JOB_LOGIN, JOB_TOKEN
 
 from oloproof_ci.github.client import GitHub
+from oloproof_ci.github.fitting import Draft
 from oloproof_ci.github.marked import Mark
-from oloproof_ci.github.posting import Draft, Posting
+from oloproof_ci.github.posting import Posting
 
 url, repository, number, head, run, leg = sys.argv[1:]
 github = GitHub(JOB_TOKEN, url, repository, backoff=0.05)

@@ -7,16 +7,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from api_server import JOB_LOGIN, JOB_TOKEN, OWNER, PERSON_TOKEN, ApiServer
+from api_server import JOB_LOGIN, JOB_TOKEN, LONGEST, OWNER, PERSON_TOKEN, ApiServer
 
 from oloproof_ci.github.client import GitHub
 from oloproof_ci.github.errors import ApiError
-from oloproof_ci.github.marked import MAX_BYTES, Mark, Section, read_sections, write
-from oloproof_ci.github.posting import Draft, Posted, Posting
+from oloproof_ci.github.fitting import MAX_BYTES, Draft
+from oloproof_ci.github.marked import Mark, Section, read_sections, write
+from oloproof_ci.github.posting import Posted, Posting
 
 HEAD, OLD_HEAD = "a" * 40, "b" * 40
 COMMENTS = r"/issues/\d+/comments$"
@@ -200,12 +201,67 @@ def test_a_section_that_does_not_keep_to_its_room_is_shortened(conversation: Con
     assert conversation.sections()[("oloproof.yaml", "")].startswith("## ours\n\nwhy\n\n<sub>Shortened")
 
 
+def gated(n: int, state: str, leg: str = "") -> Draft:
+    """A suite with everything that a comment can have, in as much room as there is."""
+    icon = {"ALLOW": "✅", "WARN": "⚠️", "BLOCK": "⛔"}[state]
+    decisions = "|   | Rule | Asks |\n|:-:|---|---|\n" + "| ⛔ | `none-new` | at most 0 new failures |\n" * 3
+    start = f"## {icon} Oloproof · suite {n} · {state}\n\n**why {n}** " + "so " * 60 + f"\n\n{decisions}\n\n"
+    mark = draft("", suite=f"s{n:03}/oloproof.yaml", leg=leg).mark
+    return Draft(mark, lambda limit: start + "x" * max(0, limit - len(start.encode())))
+
+
 def test_of_very_many_suites_each_has_its_heading(conversation: Conversation) -> None:
-    many = [draft(f"## suite {n}\n\n" + "why " * 300, suite=f"s{n:03}/oloproof.yaml") for n in range(120)]
-    assert conversation.post(*many).outcome == "written"
+    assert conversation.post(*(gated(n, "ALLOW") for n in range(120))).outcome == "written"
     (body,) = conversation.bodies()
-    assert len(body.encode()) < 65_536
-    assert [section.text for section in read_sections(body)] == [f"## suite {n}" for n in range(120)]
+    assert len(body.encode()) <= MAX_BYTES
+    headings = [section.text.partition("\n")[0] for section in read_sections(body)]
+    assert headings == [f"## ✅ Oloproof · suite {n} · ALLOW" for n in range(120)]
+
+
+@pytest.mark.parametrize(("suites", "blocked"), [(60, 3), (200, 30), (400, 5), (700, 700), (2000, 20)])
+def test_what_blocks_is_shown_before_what_does_not_and_the_rest_is_counted(
+    conversation: Conversation, suites: int, blocked: int
+) -> None:
+    def state(n: int) -> str:
+        return "BLOCK" if n % (suites // blocked) == 0 and n // (suites // blocked) < blocked else "ALLOW"
+
+    drafts = [gated(n, state(n)) for n in range(suites)]
+    conversation.post(*drafts)
+    (body,) = conversation.bodies()
+    assert len(body) < LONGEST
+    whole = {section.mark.suite: section.text for section in read_sections(body) if not section.mark.folded}
+    folded = [section for section in read_sections(body) if section.mark.folded]
+    told = sum(text.startswith("## ⛔") for text in whole.values())
+    assert told + sum(section.text == "BLOCK" for section in folded) == (blocked if suites < 1000 else told)
+    if blocked <= 30:
+        shown = [text for text in whole.values() if text.startswith("## ⛔")]
+        assert len(shown) == blocked
+        assert all("**why " in text and "| `none-new` |" in text for text in shown)
+    if folded:
+        assert f"**And {len(folded)} more**, for which there is no room here: " in body
+        assert f"{len(folded)} {'BLOCK' if blocked == suites else 'ALLOW'}" in body
+
+
+def test_sections_that_were_folded_are_replaced_and_kept_like_others(conversation: Conversation) -> None:
+    legs = [gated(n, "ALLOW") for n in range(400)]
+    assert conversation.post(*legs).outcome == "written"
+    mended = gated(7, "BLOCK")
+    newer = Draft(replace(mended.mark, run=2), mended.render)
+    assert conversation.post(newer, gated(1, "WARN", leg="3.13")).outcome == "written"
+    (body,) = conversation.bodies()
+    sections = read_sections(body)
+    assert len({section.mark.name for section in sections}) == len(sections) == 401
+    assert [s.mark.run for s in sections if s.mark.name == newer.mark.name] == [2]
+    assert "## ⛔ Oloproof · suite 7 · BLOCK\n\n**why 7**" in body
+    assert conversation.post(*legs).outcome == "written"  # what is older than what stands there is left out
+    (body,) = conversation.bodies()
+    assert [s.mark.run for s in read_sections(body) if s.mark.name == newer.mark.name] == [2]
+
+
+def test_a_section_that_blocks_takes_the_room_that_others_do_not_need(conversation: Conversation) -> None:
+    calm = [draft(f"## ✅ suite {n}", suite=f"s{n}/oloproof.yaml") for n in range(19)]
+    conversation.post(*calm, gated(99, "BLOCK"))
+    assert len(conversation.sections()["s099/oloproof.yaml", ""].encode()) > 55_000
 
 
 # --------------------------------------------------------------------------------------- faults

@@ -12,6 +12,7 @@ from test_markdown import PARSERS, Page
 
 from oloproof.decisions.records import Gate, GateState
 from oloproof.jsonform import from_json, to_json
+from oloproof_ci.action import rendering
 from oloproof_ci.action.job import Job
 from oloproof_ci.action.rendering import (
     drafts,
@@ -40,6 +41,17 @@ def suite(state: GateState = ALLOW, code: int = 0, **changes: object) -> SuiteOu
 
 def job(*suites: SuiteOutcome, leg: str = "") -> JobOutcome:
     return JobOutcome(OUTCOME_VERSION, "a" * 40, 12, 7, 1, "CI / evaluate", leg, suites)
+
+
+def test_the_summary_of_very_many_suites_keeps_gates_and_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendering, "MAX_SUMMARY_BYTES", 60_000)
+    blocked = SuiteOutcome("z.yaml", blocked_report(), None)
+    outcome = job(*[replace(suite(), config=f"{n}.yaml") for n in range(40)], blocked)
+    told = summary(outcome)
+    assert len(told.encode()) <= 60_000
+    assert told.count("\n## ✅") + told.startswith("## ✅") == 40
+    (part,) = [part for part in told.split("## ") if part.startswith("⛔")]
+    assert "| `no-new-failures` |" in part
 
 
 def test_cases_that_error_now_are_counted_in_log_and_status() -> None:

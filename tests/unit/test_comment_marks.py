@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oloproof_ci.github.errors import api_error, explained
-from oloproof_ci.github.marked import Mark, Section, is_marked, merge, read_sections, shortened, size, write
+from oloproof_ci.github.fitting import shortened
+from oloproof_ci.github.marked import Mark, Section, is_marked, merge, read_sections, size, write
 from oloproof_ci.markdown import code, prose
 
 HEAD = "a" * 40
@@ -51,6 +52,32 @@ def test_no_text_of_a_report_can_hold_a_mark(text: str) -> None:
 )
 def test_what_is_no_section_is_left_out(body: str) -> None:
     assert read_sections(body) == []
+
+
+@given(
+    st.lists(
+        st.tuples(st.text(min_size=1), st.sampled_from(["ALLOW", "WARN", "BLOCK"]), st.integers(0, 10**12))
+    )
+)
+def test_sections_that_are_only_counted_are_read_back(entries: list[tuple[str, str, int]]) -> None:
+    whole = section("text")
+    folded = [Section(Mark("", "", HEAD, run, 1, name), gate) for name, gate, run in entries]
+    body = write([whole, *folded])
+    assert read_sections(body) == [whole, *folded]
+    assert body.count("-->") == (4 if folded else 2)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"head": 1, "folded": []}',
+        '{"head": "a", "folded": {}}',
+        '{"head": "a", "folded": [["name", 1, 1, "NO GATE"], ["", 1, 1, "WARN"], ["n", true, 1, "WARN"], [1], 2]}',
+        '{"head": "a", "folded": [["n", 1, 1, "WARN"]], "more": 1}',
+    ],
+)
+def test_what_counts_no_section_is_left_out(said: str) -> None:
+    assert read_sections(f"<!-- oloproof:1 {said} -->\nx\n<!-- /oloproof -->") == []
 
 
 def test_a_comment_of_another_version_is_still_ours() -> None:
