@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
 
+from oloproof.comparison import Comparison
 from oloproof.diagnosis.labels import Label, Outcome, Strength
 from oloproof.diagnosis.records import DiagnosedCase, Diagnosis
 from oloproof.evaluators.fields import find_field
@@ -14,7 +15,7 @@ from oloproof.evaluators.relevance import RelevanceUnit, Unit, unit_positions
 from oloproof.records import Case, Execution, State
 from oloproof.report.case_text import fate
 from oloproof.run_records import CaseRow, EvaluatorRecord, Run
-from oloproof.settings.cases import case_from_json
+from oloproof.settings.cases import CaseFileFacts, case_from_json, iter_cases
 from oloproof.store.runs import Runs, pair_digest
 from oloproof.workplace import Store
 from oloproof_ci.report import ErroredCase, Errors, Evidence, NewFailure, Place
@@ -27,6 +28,14 @@ MAX_ERRORED = 20
 #: How many runs are looked through for the last result of a case.
 MAX_RUNS_BACK = 20
 _FATES = {"kept": "in context"}
+
+
+def case_lines(facts: CaseFileFacts, comparison: Comparison) -> dict[str, int]:
+    """The lines in the case file of the cases that newly fail in any criterion."""
+    wanted = {case_id for flips in comparison.flips for case_id in flips.new_failures}
+    if not wanted:
+        return {}
+    return {case.id: case.line for case in iter_cases(facts) if case.id in wanted}
 
 
 class Recorded:

@@ -20,7 +20,6 @@ from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
 from oloproof.judge_checks import Labels, checks_of, labels_of, to_ask_about
 from oloproof.paired_runs import PairedRuns
-from oloproof.report.run_text import programs_sentence, stale_sentence
 from oloproof.run_records import Run
 from oloproof.settings.cases import CaseFileFacts, iter_cases
 from oloproof.settings.policy import Policy
@@ -35,14 +34,15 @@ from oloproof.workplace import (
 from oloproof_ci.base_app import Baseline, hosted_base, lodged
 from oloproof_ci.base_files import BaseFiles
 from oloproof_ci.earlier import EarlierResults, is_whole, reusable_run, run_inputs, seconds_since
-from oloproof_ci.findings import find_errors
+from oloproof_ci.findings import case_lines, find_errors
 from oloproof_ci.gate_policies import GatePolicies, PolicyFiles
 from oloproof_ci.git import Base, Repository
 from oloproof_ci.held_to import NOTHING, alone, held_to
 from oloproof_ci.lodging import Lodgings, OwnLodgings
 from oloproof_ci.new_failures import Measured, NewFailures, Scope
 from oloproof_ci.places import CheckoutPlace
-from oloproof_ci.report import REPORT_VERSION, Commit, CriterionFailures, Report, Side, Warning
+from oloproof_ci.report import REPORT_VERSION, Commit, CriterionFailures, Report, Warning
+from oloproof_ci.sides import retrieval_warnings, side_of
 from oloproof_ci.worktrees import without_worktree, worktree
 
 
@@ -120,7 +120,9 @@ class Preview:
                 head = Measured(host, run)
                 if self._earlier and self._head and not self._dirty and is_whole(run):
                     self._earlier.seed(suite.project, self._head.sha, run_inputs(suite, run.system), run.id)
-                return self._report(store, suite, head, None, None, gate, None, (), _warnings(run, None))
+                return self._report(
+                    store, suite, head, None, None, gate, None, (), retrieval_warnings(run, None)
+                )
 
     @contextmanager
     def _opened_store(self, host: AppHost, name: str) -> Iterator[Store]:
@@ -162,7 +164,7 @@ class Preview:
         self._held_to = held_to(policies, run, suite, self._project, base_host, files, store, self._labels)
         if baseline.measured is None:
             gate = self._held_to.gate(self._gate_without_base(run, store, baseline))
-            return self._report(store, suite, head, base, None, gate, None, (), _warnings(run, None))
+            return self._report(store, suite, head, base, None, gate, None, (), retrieval_warnings(run, None))
         report = self._compared(suite, head, base, baseline.measured, store)
         return (
             report
@@ -214,7 +216,7 @@ class Preview:
         pairs = PairedRuns(head.run, baseline.run, rows(head.run.id), rows(baseline.run.id))
         comparison = pairs.comparison(comparing_confidence(self._held_to.policies))
         flips = [each for name in self._criteria(suite) if (each := comparison.flips_of(name)) is not None]
-        lines = self._lines(suite, comparison)
+        lines = case_lines(suite.facts, comparison)
         looking = NewFailures(head, baseline, store, self._project.config, lines, self._watch, self._scope)
         found = looking.describe(flips)
         unstable = {f.criterion: {case.case_id for case in f.new_failures if case.unstable} for f in found}
@@ -231,21 +233,13 @@ class Preview:
         record = _comparison_record(comparison, gate, found)
         store.runs.put_document(content_id(record), "comparison", system_clock().seconds(), record)
         stopped = (replace(each, text=without_worktree(each.text, base.sha)) for each in looking.warnings)
-        warnings = (*_warnings(head.run, baseline.run), *stopped)
+        warnings = (*retrieval_warnings(head.run, baseline.run), *stopped)
         return self._report(store, suite, head, base, baseline, gate, comparison, found, warnings)
 
     def _criteria(self, suite: Suite) -> list[str]:
         """Whose new failures are reported."""
         configured = self._project.config.diagnosis.criterion
         return followed_criteria(self._held_to.policies, configured, evaluator_records(suite.evaluators))
-
-    @staticmethod
-    def _lines(suite: Suite, comparison: Comparison) -> dict[str, int]:
-        """The lines in the case file of the cases that newly fail in any criterion."""
-        wanted = {case_id for flips in comparison.flips for case_id in flips.new_failures}
-        if not wanted:
-            return {}
-        return {case.id: case.line for case in iter_cases(suite.facts) if case.id in wanted}
 
     # ------------------------------------------------------------------------------------ report
 
@@ -275,11 +269,11 @@ class Preview:
             dataset=suite.facts.shown,
             policies=self._held_to.files,
             gate=gate if base is None else replace(gate, detail=without_worktree(gate.detail, base.sha)),
-            head=_side(head.run, self._head or Commit("work tree", self._repository.head()), self._dirty),
+            head=side_of(head.run, self._head or Commit("work tree", self._repository.head()), self._dirty),
             base_commit=None if base is None else Commit(base.ref, base.sha),
             base=None
             if base is None or baseline is None
-            else _side(baseline.run, Commit(base.ref, base.sha), False),
+            else side_of(baseline.run, Commit(base.ref, base.sha), False),
             comparison_id=None
             if comparison is None
             else content_id(_comparison_record(comparison, gate, failures)),
@@ -299,43 +293,3 @@ def _comparison_record(
     """A comparison as it is stored, under the digest of this: what was found, what it hangs on, what was decided."""
     swaps = [to_json(each.swap) for each in failures if each.swap is not None]
     return {"comparison": to_json(comparison), "gate": to_json(gate), "swaps": swaps}
-
-
-def _warnings(head: Run, base: Run | None) -> tuple[Warning, ...]:
-    """What a reader must know of the runs' retrievals."""
-    warnings = []
-    if head.stale is not None:
-        warnings.append(Warning("stale_index", stale_sentence(head) + "."))
-    if head.programs:
-        warnings.append(Warning("unseen_reads", programs_sentence(head) + "."))
-    if base is None:
-        return tuple(warnings)
-    ran = base.cache.retrieve.miss
-    then, now = base.system.index_version, head.system.index_version
-    if ran and then != now:
-        text = (
-            f"{ran} base retrievals ran now under index_version {then}, while the head's is {now}: if the index has "
-            "been replaced, they may not show what the base retrieved."
-        )
-        warnings.append(Warning("base_index_version", text))
-    return tuple(warnings)
-
-
-def _side(run: Run, commit: Commit, dirty: bool) -> Side:
-    cache = run.cache
-    avoided = cache.retrieve.hit + cache.generate.hit + 2 * cache.execution.hit
-    return Side(
-        sha=commit.sha,
-        ref=commit.ref,
-        dirty=dirty,
-        run=run.id,
-        system=run.system,
-        cases=run.cases,
-        errored=run.errored,
-        metrics=run.metrics,
-        cache=cache,
-        calls=cache.retrieve.miss + cache.generate.miss,
-        calls_avoided=avoided,
-        stage_seconds=run.stage_seconds,
-        corrected=run.corrected,
-    )
