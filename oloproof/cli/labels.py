@@ -127,6 +127,8 @@ def _review(given: argparse.Namespace) -> tuple[str, Any]:
         raise ConfigurationError(_nothing_left(run, given.criterion, items))
 
     def keep(item: Item, verdict: str) -> None:
+        nonlocal labels
+        labels = read_labels(root, given.criterion)  # others may label at the same time
         labels[item.id] = Label(item, verdict, by)
         write_labels(root, given.criterion, labels)
 

@@ -7,6 +7,7 @@ No rule may rest on them before they were checked against people's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
@@ -48,6 +49,21 @@ def _address_problem(url: str) -> str:
     if found.query or found.fragment:
         return "ends in a query or a fragment; expected what /chat/completions or /messages can follow"
     return ""
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LONGEST_VARIABLE = 100
+#: What keys hold and names of variables hardly do: digits among small letters, at some length.
+_LIKE_A_KEY = re.compile(r"(?=.*[a-z])(?=.*[0-9]).{20,}")
+
+
+def _names_a_variable(text: str) -> bool:
+    """Whether a text can name a variable; what looks like a key itself is not to stand in a message, or in a store."""
+    return (
+        len(text) <= _LONGEST_VARIABLE
+        and _VARIABLE.fullmatch(text) is not None
+        and _LIKE_A_KEY.fullmatch(text) is None
+    )
 
 
 class Question:
@@ -97,6 +113,10 @@ class JudgeEvaluator(Evaluator):
             raise ValueError("provider openai_compatible needs base_url, such as http://127.0.0.1:8000/v1")
         if self.base_url is not None and (problem := _address_problem(self.base_url)):
             raise ValueError(f"base_url {problem}")
+        if self.api_key_env is not None and not _names_a_variable(self.api_key_env):
+            raise ValueError(
+                "api_key_env must name the environment variable that holds the key, not give the key"
+            )
         if self.rubric_text is not None and self.rubric_file is not None:
             raise ValueError("give rubric_text or rubric_file, not both")
         if not self.default_rubric and self.rubric_text is None and self.rubric_file is None:

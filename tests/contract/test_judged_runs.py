@@ -380,6 +380,18 @@ def test_an_address_that_is_none_is_refused_before_anything_runs(
     assert "secret" not in told
 
 
+@pytest.mark.parametrize(
+    "key", ["sk-ant-secret", "gsk_0secret1secret2secret3", "a secret", "secretABCDEFGH0123456789", ""]
+)
+def test_a_key_in_the_place_of_its_variables_name_is_not_repeated(project: JudgedProject, key: str) -> None:
+    project.write(["one"], api_key_env=key)
+    code, said, told = project.call("run")
+    assert code == 2
+    assert re.search(r"oloproof.yaml:\d+: .*api_key_env", told)
+    assert "secret" not in said + told
+    assert not (project.folder / ".oloproof/store.sqlite3").exists()
+
+
 def test_a_case_is_shown_with_what_the_judge_said_of_it(project: JudgedProject) -> None:
     project.write(["sound", "fault:chatty"], repeats=2)
     project.run()
