@@ -69,8 +69,8 @@ jobs:
       - uses: {action}
 {inputs}"""
 EXAMPLE_CASE = (
-    '{"id": "first", "input": {"question": "..."}, '
-    '"expected": {"answer": "...", "relevant": [{"doc_id": "..."}]}}'
+    '{"id": "first", "input": {"question": "..."}, "expected": {"answer": "...", '
+    '"relevant": [{"doc_id": "..."}], "gold_context": [{"doc_id": "...", "text": "..."}]}}'
 )
 
 

@@ -17,7 +17,7 @@ from oloproof.settings.inside import outside
 from oloproof.settings.project import parse_project
 from oloproof.starter import COMPARE_POLICY, EXAMPLE_CASE, Beginning, configuration, workflow
 from oloproof.workplace import COMPARE_POLICY as COMPARE
-from oloproof.workplace import hosted
+from oloproof.workplace import RELEASE_POLICY, hosted
 
 WORKFLOW = Path(".github/workflows/oloproof.yml")
 REQUIREMENTS = "requirements.txt"
@@ -86,8 +86,15 @@ def _write(contents: Mapping[Path, str]) -> None:
 def _next_steps(given: argparse.Namespace, root: Path) -> list[str]:
     steps = []
     if not (root / given.dataset).exists():
-        steps.append(f"Write your cases to {plain(given.dataset)}, one JSON object a line:\n  {EXAMPLE_CASE}")
-    steps.append("See whether all fits together: oloproof check")
+        steps.append(
+            f"Write your cases to {plain(given.dataset)}, one JSON object a line:\n  {EXAMPLE_CASE}\n"
+            "The relevant documents and the gold context, a text that answers, are what tells why a case fails."
+        )
+    steps += [
+        "See whether all fits together: oloproof check",
+        f"Measure it: oloproof run (a single run is decided by a {RELEASE_POLICY}, which is yours to write)",
+        f"Change something in a git checkout, and see what {COMPARE} makes of it: oloproof-ci preview",
+    ]
     if given.ci == "github":
         steps.append("Commit the files; the workflow runs on the next pull request.")
     return steps

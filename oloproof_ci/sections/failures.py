@@ -70,7 +70,12 @@ def _diagnosed(failures: CriterionFailures) -> str:
     """How many were re-executed, and what the gold passage did for them."""
     cases = failures.new_failures
     recovered = sum(c.strength in (Strength.INTERVENTION_RECOVERY, Strength.REPLAY_CONFIRMED) for c in cases)
-    some = "" if failures.diagnosed == len(cases) else f"Diagnosed {failures.diagnosed} of {len(cases)}. "
+    some = "" if failures.diagnosed == len(cases) else f"Diagnosed {failures.diagnosed} of {len(cases)}"
+    if lacking := sum(case.reason == "no_gold_context" for case in cases):
+        some += (
+            f"; {counted(lacking, 'case')} would need `expected.gold_context` for that, the text that answers"
+        )
+    some = f"{some}. " if some else ""
     if not failures.diagnosed:
         return some.strip()
     verb = "recovers" if recovered == 1 else "recover"

@@ -26,6 +26,10 @@ def test_what_init_writes_is_accepted_by_check_and_run(quick: Oloproof, app: Pat
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("wrote oloproof.yaml\nwrote compare.yaml\n")
     assert "Write your cases to cases.jsonl" in done.stdout
+    assert "a single run is decided by a release.yaml" in done.stdout
+    (example,) = [line for line in done.stdout.splitlines() if line.startswith("  {")]
+    (app / "cases.jsonl").write_text(example + "\n")
+    assert quick("check", cwd=app).returncode == 0
     (app / "cases.jsonl").write_text(json.dumps(CASE) + "\n")
     checked = quick("check", cwd=app)
     assert checked.returncode == 0, checked.stderr

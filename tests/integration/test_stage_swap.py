@@ -226,7 +226,7 @@ def test_no_more_calls_are_made_than_the_budget_allows_and_the_report_says_of_ho
         else:
             looked_into = [case for case in found["new_failures"] if case["reason"] != "over_budget"]
             assert len(looked_into) == limit // 3
-            assert f"Diagnosed {found['diagnosed']} of 7." in repository.text
+            assert f"Diagnosed {found['diagnosed']} of 7" in repository.text
         sampled = {case["case_id"]: case["label"] for case in found["new_failures"]}
         assert before in ({}, sampled)  # which ones does not change from run to run
         before = sampled

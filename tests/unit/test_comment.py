@@ -914,7 +914,9 @@ def test_cases_that_held_now_and_did_not_in_earlier_repeats_are_named() -> None:
 def test_what_was_not_diagnosed_says_why() -> None:
     text = comment(OUTCOMES["no gold"])
     assert "`NOT_DIAGNOSED`<br>the case has no gold context | none is named | not repeated" in text
-    assert "Diagnosed 0 of 1." in text
+    assert (
+        "Diagnosed 0 of 1; 1 case would need `expected.gold_context` for that, the text that answers." in text
+    )
 
 
 def test_of_hundreds_of_failures_some_rows_are_shown_and_the_rest_counted() -> None:
