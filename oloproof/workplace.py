@@ -1,27 +1,25 @@
-"""The composition root: clock, store and workers are made here and passed on. The command line and the bot use it."""
+"""The composition root: clock and store are made here and passed on, as workers are in `hosting`. The command line and
+the bot use both."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from oloproof.evaluation import Clock, Evaluation, Judging, Suite
 from oloproof.execution.host import AppHost
 from oloproof.execution.replay_steps import ReplaySteps
+from oloproof.hosting import prices
 from oloproof.identity.system import System
 from oloproof.ids import ulid
-from oloproof.installation import check_installation
 from oloproof.judges.asking import Asking
-from oloproof.judges.calling import Limits, Provider
-from oloproof.judges.costs import Ledger, Price
+from oloproof.judges.costs import Ledger
 from oloproof.labels.checking import LabelledAnswers, ask_about
 from oloproof.labels.correcting import corrected_rates
 from oloproof.run_records import Run
@@ -35,7 +33,6 @@ from oloproof.store.runs import Runs
 from oloproof.store.unfinished import Unfinished
 from oloproof.store.unstable import UnstableCases
 from oloproof.validity.outlook import Outlook, outlook
-from oloproof.worker.account import Account
 
 RELEASE_POLICY = "release.yaml"
 COMPARE_POLICY = "compare.yaml"
@@ -74,62 +71,6 @@ def opened_store(folder: Path) -> Iterator[Store]:
         yield store
     finally:
         store.database.close()
-
-
-@contextmanager
-def hosted(
-    project: Project,
-    environment: Mapping[str, str] | None = None,
-    named: Mapping[str, str] | None = None,
-    *,
-    interpreter: str = sys.executable,
-    account: Account | None = None,
-    provider: Provider | None = None,
-    keys: Mapping[str, str] | None = None,
-) -> Iterator[AppHost]:
-    """The project's app, being imported in the background; its workers end with the block. See `AppHost` for the
-    environments, which default to this process's own, and for the account. `provider` is asked what judges want to
-    know, when they share it with others; else one is made, which finds its keys in `keys`, by default in the
-    `environment`."""
-    check_installation()
-    environment = os.environ if environment is None else environment
-    host = AppHost(
-        project,
-        environment,
-        interpreter=interpreter,
-        named=named,
-        account=account,
-        provider=provider or model_provider(project, environment if keys is None else keys),
-    )
-    try:
-        if any(evaluator.kind == "score" for evaluator in project.config.evaluators):
-            # The intervals of scores will need it, and loading it takes about as long as a worker does to start.
-            import_module("numpy")
-        yield host
-    finally:
-        host.close()
-
-
-def model_provider(project: Project, keys: Mapping[str, str]) -> Provider | None:
-    """What a project's judges ask; None when it has none. `keys` is the environment in which alone their keys are
-    found: a configuration names both the variable and where its value is sent."""
-    if not any(evaluator.asks_model for evaluator in project.config.evaluators):
-        return None
-    settings = project.config.judges
-    limits = Limits(settings.max_in_flight, settings.max_calls, settings.max_cost, prices(project))
-    return Provider(keys, limits, _say)
-
-
-def _say(text: str) -> None:
-    """A line for whoever waits."""
-    if sys.stderr is not None:
-        with suppress(OSError):
-            print(f"judges: {text}", file=sys.stderr, flush=True)
-
-
-def prices(project: Project) -> dict[str, Price]:
-    """What models cost, by name."""
-    return {name: Price(each.input, each.output) for name, each in project.config.judges.prices.items()}
 
 
 def system_clock() -> Clock:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from oloproof.errors import OloproofError
 from oloproof.execution.host import AppHost
+from oloproof.hosting import hosted
 from oloproof.judges.calling import Provider
 from oloproof.settings.project import Project, load_project
-from oloproof.workplace import hosted
 from oloproof_ci.lodging import Lodging, Lodgings
 from oloproof_ci.new_failures import Measured
 from oloproof_ci.places import CheckoutPlace

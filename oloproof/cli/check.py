@@ -16,6 +16,7 @@ from oloproof.errors import EXIT_CONFIGURATION, EXIT_OK, ConfigurationError
 from oloproof.evaluation import evaluator_records
 from oloproof.evaluators import JudgeEvaluator
 from oloproof.execution.host import AppHost
+from oloproof.hosting import hosted
 from oloproof.jsonform import to_json
 from oloproof.judge_checks import labels_of
 from oloproof.report.plan_text import prospects_text
@@ -23,7 +24,7 @@ from oloproof.report.terminal import plain
 from oloproof.run_records import EvaluatorRecord
 from oloproof.settings.policy import Policy, load_policy
 from oloproof.settings.project import Project, load_project
-from oloproof.workplace import COMPARE_POLICY, RELEASE_POLICY, hosted, scan_suite
+from oloproof.workplace import COMPARE_POLICY, RELEASE_POLICY, scan_suite
 
 T = TypeVar("T")
 

@@ -15,6 +15,7 @@ from oloproof.diagnosis.replay_diagnosis import diagnose_replay, stored_labels
 from oloproof.diagnosis.replays import Setting
 from oloproof.errors import ConfigurationError
 from oloproof.execution.host import AppHost
+from oloproof.hosting import hosted
 from oloproof.jsonform import to_json
 from oloproof.reexecution import diagnosing, diagnosis_session
 from oloproof.report.dataset_text import dataset_lines
@@ -22,7 +23,7 @@ from oloproof.report.diagnosis_text import diagnosis_text
 from oloproof.run_records import Run
 from oloproof.settings.cases import case_file_digest
 from oloproof.settings.project import load_project
-from oloproof.workplace import Store, guarded, hosted
+from oloproof.workplace import Store, guarded
 
 
 def command(given: argparse.Namespace) -> int:

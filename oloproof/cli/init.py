@@ -12,12 +12,13 @@ from pathlib import Path
 from oloproof.cli.output import emit, emit_record
 from oloproof.errors import ConfigurationError
 from oloproof.execution.checkouts import default_branch, watched_folder
+from oloproof.hosting import hosted
 from oloproof.report.terminal import plain
 from oloproof.settings.inside import outside
 from oloproof.settings.project import parse_project
 from oloproof.starter import COMPARE_POLICY, EXAMPLE_CASE, Beginning, configuration, workflow
 from oloproof.workplace import COMPARE_POLICY as COMPARE
-from oloproof.workplace import RELEASE_POLICY, hosted
+from oloproof.workplace import RELEASE_POLICY
 
 WORKFLOW = Path(".github/workflows/oloproof.yml")
 REQUIREMENTS = "requirements.txt"

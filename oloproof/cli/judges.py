@@ -19,6 +19,7 @@ from oloproof.errors import EXIT_OK, EXIT_UNFINISHED, ConfigurationError
 from oloproof.evaluators import JudgeEvaluator
 from oloproof.execution.calls import ModelCalls
 from oloproof.execution.driver import Driver
+from oloproof.hosting import model_provider, prices
 from oloproof.jsonform import to_json
 from oloproof.judges.asking import Asking
 from oloproof.judges.calling import Provider
@@ -37,9 +38,7 @@ from oloproof.workplace import (
     RELEASE_POLICY,
     Store,
     load_policies,
-    model_provider,
     opened_store,
-    prices,
 )
 
 #: How many reasons are told of verdicts that there are none.

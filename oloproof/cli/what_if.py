@@ -11,6 +11,7 @@ from oloproof.cli.stored import existing_store
 from oloproof.diagnosis.what_if import WhatIf, affordable_criteria, settings_grid, try_settings
 from oloproof.errors import ConfigurationError
 from oloproof.execution.host import AppHost
+from oloproof.hosting import hosted
 from oloproof.jsonform import to_json
 from oloproof.reexecution import replaying
 from oloproof.report.dataset_text import dataset_lines
@@ -18,7 +19,7 @@ from oloproof.report.what_if_text import what_if_text
 from oloproof.run_records import Run
 from oloproof.settings.cases import case_file_digest
 from oloproof.settings.project import load_project
-from oloproof.workplace import Store, guarded, hosted
+from oloproof.workplace import Store, guarded
 
 #: The fields of a setting that can be asked for.
 AXES = ("top_k", "token_budget", "reranker")

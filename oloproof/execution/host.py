@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from functools import cached_property, partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oloproof.errors import ConfigurationError, UnfinishedError
 from oloproof.evaluators import AnyEvaluator, PythonEvaluator
@@ -23,11 +23,13 @@ from oloproof.execution.identifying import Surroundings, environment_digest, pre
 from oloproof.identity.files import FileRecords, ProjectFiles
 from oloproof.identity.fingerprint import Ingredients, PackageFacts, ParseCache
 from oloproof.identity.system import ENVIRONMENT, PREPARE, Reranker, System
-from oloproof.judges.calling import Provider
 from oloproof.settings.project import Project, check_against
 from oloproof.worker.account import Account
 from oloproof.worker.calls import START_SECONDS, perform, release, restart
 from oloproof.worker.process import Checkout, Reply
+
+if TYPE_CHECKING:
+    from oloproof.judges.calling import Provider
 
 TRACEBACK_LINES = 10
 #: Variables that a worker keeps whatever `execution.env` leaves out: without them programs do not run as expected.

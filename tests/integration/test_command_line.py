@@ -300,6 +300,14 @@ def test_import_oloproof_loads_the_standard_library_only() -> None:
     assert "pydantic" not in done.stdout
 
 
+def test_what_judges_and_decides_is_imported_while_the_app_is() -> None:
+    program = "import sys, oloproof.cli.run; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "oloproof.execution.host" in loaded
+    assert not loaded & {"oloproof.evaluation", "oloproof.decisions", "oloproof.labels", "numpy"}
+
+
 def test_an_app_meets_no_package_of_ours_in_its_process(make_project: MakeProject, quick: Oloproof) -> None:
     app = APP.replace(
         '{"answer": context[0].text,',

@@ -62,6 +62,19 @@ def test_the_judges_find_what_the_readme_says(example: Path) -> None:
     assert "Judges: 0 calls · 28 answers from the store, which saves 0.00" in again
 
 
+def test_a_run_that_asks_nobody_loads_nothing_that_asks(example: Path) -> None:
+    config = example / "oloproof.yaml"
+    call(example, "stand_in.py", sys.executable, "-m", "oloproof", "run")
+    code = (
+        "import sys; from oloproof.cli import main; code = main(['run']); "
+        "print('loaded', *{'requests', 'numpy'} & set(sys.modules)); sys.exit(code)"
+    )
+    assert call(example, "-c", code).splitlines()[-1] == "loaded"
+    config.write_text(config.read_text().replace("evaluators:\n", "evaluators:\n  - {type: mrr, k: 2}\n"))
+    # That the intervals of scores need numpy shows that the line above would tell.
+    assert call(example, "-c", code).splitlines()[-1] == "loaded numpy"
+
+
 def test_one_line_says_where_the_judges_are_asked() -> None:
     lines = (EXAMPLE / "oloproof.yaml").read_text().splitlines()
     assert len([line for line in lines if "127.0.0.1" in line]) == 1
