@@ -52,9 +52,25 @@ def check_evaluators(records: Sequence[EvaluatorRecord], run: Run, host: AppHost
 
 def _at_hand(evaluators: Sequence[Any], host: AppHost, store: Store) -> list[Any]:
     """The configured evaluators in place of those that a run's record describes, where they judge the same: they know
-    what changes no verdict, such as where a model's key stands."""
-    configured = {canonical_json(each.definition()): each for each in host.evaluators(store.outlines)}
-    return [configured.get(canonical_json(each.definition()), each) for each in evaluators]
+    what changes no verdict, such as where a model's key stands. Raises ConfigurationError where a judge has none: then
+    nobody says whether its model may still be asked, and with which key."""
+    configured = {_judged_by(each): each for each in host.evaluators(store.outlines)}
+    found = []
+    for each in evaluators:
+        same = configured.get(_judged_by(each))
+        if same is None and each.asks_model:
+            raise ConfigurationError(
+                f"{host.project.path}: has no judge like {each.criterion_name} of the run, which asked {each.model} "
+                "(its model, rubric and other settings have to be the same); put it back, or make a run with "
+                "`oloproof run` and take that"
+            )
+        found.append(each if same is None else same.model_copy(update={"criterion": each.criterion_name}))
+    return found
+
+
+def _judged_by(evaluator: Any) -> str:
+    """What an evaluator judges by, whatever its criterion is called."""
+    return canonical_json({**evaluator.definition(), "criterion": None})
 
 
 @contextmanager

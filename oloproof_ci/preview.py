@@ -283,7 +283,7 @@ class Preview:
             warnings=(*self._held_to.warnings, *warnings),
             suite=self._held_to.changes,
             loosened=self._held_to.loosened,
-            judges=None if head.host.provider is None else head.host.provider.ledger.costs,
+            judges=head.host.judge_costs,
         )
 
 

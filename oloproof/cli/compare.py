@@ -37,7 +37,11 @@ def command(given: argparse.Namespace) -> int:
         rows = store.runs.rows
         pairs = PairedRuns(candidate, baseline, rows(candidate.id), rows(baseline.id))
         comparison = pairs.comparison(comparing_confidence(policies))
-        swaps = stage_swaps(given, store, comparison, (candidate, baseline), policies) if given.swap else ()
+        swaps, costs = (
+            stage_swaps(given, store, comparison, (candidate, baseline), policies)
+            if given.swap
+            else ((), None)
+        )
         unstable_by = {swap.criterion: swap.unstable for swap in swaps}
         checks = known_checks(given.config.absolute().parent, candidate.evaluators, store)
         gate = decide_comparison(pairs, comparison, policies, lambda: rows(candidate.id), unstable_by, checks)
@@ -48,9 +52,10 @@ def command(given: argparse.Namespace) -> int:
         store.runs.put_document(identity, "comparison", time.time(), record)
         unstable = store.unstable.of_run(candidate.id)
     if given.json:
-        emit_record({"id": identity, **record, "unstable": to_json(unstable)})
+        asked = {"judges": to_json(costs)} if given.swap else {}
+        emit_record({"id": identity, **record, "unstable": to_json(unstable), **asked})
     else:
         shown = {"all": None, "none": 0}.get(given.slices, MAX_SLICE_LINES)
         made = swaps if given.swap else None
-        emit(comparison_text(identity, comparison, gate, shown, unstable, made))
+        emit(comparison_text(identity, comparison, gate, shown, unstable, made, costs))
     return gate.exit_code

@@ -43,14 +43,15 @@ def command(given: argparse.Namespace) -> int:
                     setting = replayed_setting(given, run, host, store)
                     diagnosis = _replay(run, given.criterion, setting, control, host, store, progress)
             known = store.unstable.of_run(run.id)
+            costs = host.judge_costs
     finally:
         progress.clear()
     edited = dataset_lines(run, project.dataset_shown, case_file_digest(project.dataset))
     if given.json:
-        marks = {"dataset_edited": bool(edited), "unstable": to_json(known)}
+        marks = {"dataset_edited": bool(edited), "unstable": to_json(known), "judges": to_json(costs)}
         emit_record({"id": diagnosis.id, **to_json(diagnosis), **marks})
     else:
-        emit("\n".join([*edited, diagnosis_text(diagnosis, known)]))
+        emit("\n".join([*edited, diagnosis_text(diagnosis, known, costs)]))
     return 0
 
 

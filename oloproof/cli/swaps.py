@@ -16,6 +16,7 @@ from oloproof.errors import ConfigurationError
 from oloproof.execution.host import AppHost
 from oloproof.hosting import hosted
 from oloproof.identity.difference import ASSEMBLY, JUDGE, Identified, differences
+from oloproof.judges.costs import JudgeCosts
 from oloproof.reexecution import diagnosing, diagnosis_session, measured_system, stage_swapping
 from oloproof.run_records import Run
 from oloproof.settings.policy import Policy
@@ -32,13 +33,13 @@ def stage_swaps(
     comparison: Comparison,
     runs: tuple[Run, Run],
     policies: Sequence[Policy],
-) -> tuple[StageSwap, ...]:
-    """The swaps of each criterion that is followed, or that --criterion names; `runs` are candidate and baseline.
-    Raises ConfigurationError when one of the checkouts is not what its run measured."""
+) -> tuple[tuple[StageSwap, ...], JudgeCosts | None]:
+    """The swaps of each criterion that is followed, or that --criterion names, and what judges took for them; `runs`
+    are candidate and baseline. Raises ConfigurationError when one of the checkouts is not what its run measured."""
     project = load_project(_config(runs[0], given.config))
     chosen = _chosen(given.criterion, project.config.diagnosis, comparison, runs[0], policies)
     if not any(flips.new_failures for flips in chosen):
-        return ()
+        return (), None
     base_project = load_project(given.base_config or _config(runs[1], given.config))
     progress = Progress(noun="re-executions")
     try:
@@ -47,7 +48,7 @@ def stage_swaps(
             for run, host, is_base in zip(runs, hosts, (False, True), strict=True):
                 _check_at_hand(run, host, store, is_base)
             swapping = _Swapping(store, comparison, runs, hosts, project, progress)
-            return swapping.swap([flips for flips in chosen if flips.new_failures])
+            return swapping.swap([flips for flips in chosen if flips.new_failures]), hosts[0].judge_costs
     finally:
         progress.clear()
 

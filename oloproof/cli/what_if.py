@@ -39,13 +39,15 @@ def command(given: argparse.Namespace) -> int:
             progress.say(f"importing {project.config.system.rag.object}")
             found = _try(given, run, criterion, host, store, progress)
             known = store.unstable.of_run(run.id)
+            costs = host.judge_costs
     finally:
         progress.clear()
     edited = dataset_lines(run, project.dataset_shown, case_file_digest(project.dataset))
     if given.json:
-        emit_record({**to_json(found), "dataset_edited": bool(edited), "unstable": to_json(known)})
+        marks = {"dataset_edited": bool(edited), "unstable": to_json(known), "judges": to_json(costs)}
+        emit_record({**to_json(found), **marks})
     else:
-        emit("\n".join([*edited, what_if_text(found, run, criterion, axes, known)]))
+        emit("\n".join([*edited, what_if_text(found, run, criterion, axes, known, costs)]))
     return 0
 
 

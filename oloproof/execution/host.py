@@ -30,6 +30,7 @@ from oloproof.worker.process import Checkout, Reply
 
 if TYPE_CHECKING:
     from oloproof.judges.calling import Provider
+    from oloproof.judges.costs import JudgeCosts
 
 TRACEBACK_LINES = 10
 #: Variables that a worker keeps whatever `execution.env` leaves out: without them programs do not run as expected.
@@ -216,6 +217,11 @@ class AppHost:
         """What the identities of results are made of: of the code by stage, of the environment, of `prepare`, and of
         each evaluator that is the user's own code."""
         return self._ingredients
+
+    @property
+    def judge_costs(self) -> JudgeCosts | None:
+        """What judges took of the provider so far, for all who share it; None where the project has no judge."""
+        return None if self.provider is None else self.provider.ledger.costs
 
     def files(self, records: FileRecords) -> ProjectFiles:
         """The checkout's files as stage results depend on them. What `prepare` makes does not count: `index_version`

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from oloproof.comparison import Comparison, PairedMetric
 from oloproof.decisions.records import Gate
 from oloproof.diagnosis.attribution import StageSwap
+from oloproof.judges.costs import JudgeCosts
 from oloproof.pairing import EvaluatorChange
 from oloproof.report.decisions_text import decision_lines, gate_line, no_policy_text
+from oloproof.report.judges_text import costs_lines
 from oloproof.report.run_text import excluded_text
 from oloproof.report.swap_text import swap_lines
 from oloproof.report.terminal import plain
@@ -30,10 +32,11 @@ def comparison_text(
     max_slices: int | None = MAX_SLICE_LINES,
     unstable: Sequence[UnstableCase] = (),
     swaps: Sequence[StageSwap] | None = None,
+    costs: JudgeCosts | None = None,
 ) -> str:
     """What `oloproof compare` prints; `identity` is the id under which the comparison is stored, `max_slices` how many
     slice lines it shows (None: all), `unstable` the candidate's cases that are remembered as such. `swaps` are None
-    when none were asked for."""
+    when none were asked for, `costs` is what judges took for them."""
     c = comparison
     pairs = "1 paired case" if c.paired_cases == 1 else f"{c.paired_cases} paired cases"
     lines = [f"Comparison {identity} of {c.candidate} against {c.baseline} · {pairs}{no_policy_text(gate)}"]
@@ -48,6 +51,7 @@ def comparison_text(
     lines += _unpaired_lines(c)
     if swaps is not None:
         lines += [line for swap in swaps for line in swap_lines(swap)] or ["Stage swap: no case newly fails"]
+        lines += costs_lines(costs)
     lines += decision_lines(gate.decisions)
     lines.append(gate_line(gate))
     return "\n".join(lines)

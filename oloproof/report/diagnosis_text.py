@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from oloproof.diagnosis.factors import RANKING_DEPTH, implicated_factors, sufficient_top_k
 from oloproof.diagnosis.labels import Label, Strength
 from oloproof.diagnosis.records import DiagnosedCase, Diagnosis, ReplayRecord
+from oloproof.judges.costs import JudgeCosts
 from oloproof.report.comparison_text import named
+from oloproof.report.judges_text import costs_lines
 from oloproof.report.terminal import plain
 from oloproof.report.unstable_text import unstable_lines
 from oloproof.store.unstable import UnstableCase
@@ -31,8 +33,11 @@ PARTIAL = {
 HYPOTHESIS = "This is a hypothesis to test, not an established cause."
 
 
-def diagnosis_text(diagnosis: Diagnosis, known: Sequence[UnstableCase] = ()) -> str:
-    """What `oloproof diagnose` prints. `known` are the run's cases that the store remembers as unstable."""
+def diagnosis_text(
+    diagnosis: Diagnosis, known: Sequence[UnstableCase] = (), costs: JudgeCosts | None = None
+) -> str:
+    """What `oloproof diagnose` prints. `known` are the run's cases that the store remembers as unstable, `costs` what
+    judges took."""
     selected = len(diagnosis.selected)
     lines = [
         f"Selected: {selected} failed {_cases(selected)} with gold context (observed; no population claim)",
@@ -58,6 +63,7 @@ def diagnosis_text(diagnosis: Diagnosis, known: Sequence[UnstableCase] = ()) -> 
     lines += known_lines(diagnosis, known)
     if replay is None:
         lines += implicated_lines(diagnosis)
+    lines += costs_lines(costs)
     lines.append(f"Diagnosis {diagnosis.id}")
     lines += _child_lines(diagnosis)
     lines.append(f"Cases: oloproof inspect {diagnosis.id}")

@@ -27,6 +27,11 @@ def costs_text(costs: JudgeCosts) -> str:
     return text
 
 
+def costs_lines(costs: JudgeCosts | None) -> list[str]:
+    """`Judges: ...`, where a judge was asked or an answer kept it from being asked."""
+    return [] if costs is None or costs == JudgeCosts() else [f"Judges: {costs_text(costs)}"]
+
+
 def money(amount: float) -> str:
     """An amount in the currency of the user's prices, to at least two digits that say something."""
     return f"{amount:,.2f}" if amount >= 1 else f"{amount:.4f}" if amount >= 0.001 else f"{amount:.2g}"

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from oloproof.comparison import Flips, PairedMetric
 from oloproof.diagnosis.replays import ReplayedRun, Setting
 from oloproof.diagnosis.what_if import WhatIf
+from oloproof.judges.costs import JudgeCosts
 from oloproof.report.comparison_text import named
+from oloproof.report.judges_text import costs_lines
 from oloproof.report.tables import grid
 from oloproof.report.terminal import plain
 from oloproof.report.unstable_text import unstable_lines
@@ -17,10 +19,16 @@ from oloproof.store.unstable import UnstableCase
 
 
 def what_if_text(
-    found: WhatIf, run: Run, criterion: str, axes: Sequence[str], known: Sequence[UnstableCase] = ()
+    found: WhatIf,
+    run: Run,
+    criterion: str,
+    axes: Sequence[str],
+    known: Sequence[UnstableCase] = (),
+    costs: JudgeCosts | None = None,
 ) -> str:
     """What `oloproof what-if` prints. The table is of one criterion; of others what changed is told below it. `axes`
-    are the fields of a setting that were asked for, `known` the cases that are remembered as unstable."""
+    are the fields of a setting that were asked for, `known` the cases that are remembered as unstable, `costs` what
+    judges took."""
     system = run.system
     budget = "" if system.token_budget is None else f", token_budget {system.token_budget}"
     calls = sum(each.generated for each in found.settings)
@@ -28,6 +36,7 @@ def what_if_text(
         f"What if: {run.id} · {plain(run.project)} · {_count(found.cases, 'case')} · depth {system.depth}, "
         f"top_k {system.top_k}{budget}",
         f"Replayed on the recorded retrieval: {_count(calls, 'generate call')}, no retriever call",
+        *costs_lines(costs),
         *_table(found, criterion, axes),
     ]
     for each in found.settings:
