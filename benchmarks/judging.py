@@ -29,7 +29,9 @@ judges: {{max_in_flight: {in_flight}}}
 @contextmanager
 def judged_project(folder: Path, cases: int) -> Iterator[Path]:
     """The example judged_rag with `cases` questions and one judge, which answers as long as the block lasts."""
-    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns(".oloproof", "__pycache__"))
+    shutil.copytree(
+        EXAMPLE, folder, ignore=shutil.ignore_patterns(".oloproof", "__pycache__", "labels", "release.yaml")
+    )
     specification = importlib.util.spec_from_file_location("stand_in", EXAMPLE / "stand_in.py")
     assert specification is not None
     assert specification.loader is not None

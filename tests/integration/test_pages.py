@@ -28,9 +28,9 @@ PAGES = ["slices.md", "comparison-rules.md"]
 _BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def steps(page: str) -> Iterator[tuple[str, str]]:
+def steps(page: Path) -> Iterator[tuple[str, str]]:
     """The page's files and commands in order: (name or command, contents or what is printed)."""
-    for kind, body in _BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8")):
+    for kind, body in _BLOCK.findall(page.read_text(encoding="utf-8")):
         if kind == "yaml":
             if named := re.match(r"# (\S+\.yaml)\n", body):
                 yield f"write {named[1]}", body
@@ -54,7 +54,7 @@ def test_a_page_shows_what_its_commands_print(page: str, copy_example: Callable[
     folder = copy_example("support_rag")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     commands = 0
-    for step, text in steps(page):
+    for step, text in steps(ROOT / "docs" / page):
         if step.startswith("write "):
             (folder / step.removeprefix("write ")).write_text(text, encoding="utf-8")
             continue
