@@ -204,7 +204,8 @@ def hostile_job(open_folder: Path, everyones_python: str, listener: tuple[str, l
     files = {
         "app.py": HOSTILE,
         "oloproof.yaml": json.dumps(CONFIG),
-        "judged.yaml": json.dumps({**CONFIG, "evaluators": [*CONFIG["evaluators"], *_judges(listener[0])]}),
+        "judged.yaml": _judged(listener[0], "GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "MODEL_KEY"),
+        "input.yaml": _judged(listener[0], "INPUT_GITHUB-TOKEN"),
         "roots.yaml": "the_secret_of_root: 1\n",
         "cases.jsonl": "".join(json.dumps(case) + "\n" for case in CASES),
         "places.json": json.dumps({**places, "commands": str(commands)}),
@@ -246,7 +247,7 @@ def hostile_job(open_folder: Path, everyones_python: str, listener: tuple[str, l
         "TMPDIR": "/tmp",
         "GITHUB_TOKEN": TOKEN,
         "INPUT_GITHUB-TOKEN": TOKEN,
-        "INPUT_CONFIG": "oloproof.yaml\njudged.yaml\nroots.yaml",
+        "INPUT_CONFIG": "oloproof.yaml\njudged.yaml\ninput.yaml\nroots.yaml",
         "ACTIONS_RUNTIME_TOKEN": TOKEN,
         "THE_SAME_UNDER_ANOTHER_NAME": TOKEN,
         "THE_SAME_IN_AN_ADDRESS": f"https://x-access-token:{TOKEN}@github.com/acme/rag",
@@ -268,16 +269,16 @@ def hostile_job(open_folder: Path, everyones_python: str, listener: tuple[str, l
     return Job(workspace, named["output"], guarded, before, done.stdout, json.loads(record.read_text()))
 
 
-def _judges(url: str) -> list[dict[str, Any]]:
-    """Judges that are to be asked under the bot's secrets as keys, at an address of the attacker's; one needs none."""
+def _judged(url: str, *names: str) -> str:
+    """A configuration with judges that are to be asked at an address of the attacker's, under these keys."""
     judge = {
         "type": "rubric_judge",
         "provider": "openai_compatible",
         "model": "m",
         "rubric_text": "Is it blue?",
     }
-    named = {"a": "GITHUB_TOKEN", "b": "INPUT_GITHUB-TOKEN", "c": "ACTIONS_RUNTIME_TOKEN", "d": "MODEL_KEY"}
-    return [{**judge, "base_url": url, "criterion": n, "api_key_env": name} for n, name in named.items()]
+    judges = [{**judge, "base_url": url, "criterion": name.lower(), "api_key_env": name} for name in names]
+    return json.dumps({**CONFIG, "evaluators": [*CONFIG["evaluators"], *judges]})
 
 
 def _git(folder: Path, *arguments: str) -> str:
@@ -319,6 +320,9 @@ def test_a_configuration_cannot_have_the_token_sent_to_an_address_of_its_own(
     _, seen = listener
     assert any("the user's own" in request for request in seen), hostile_job.printed
     assert [request for request in seen if TOKEN in request] == []
+    assert (
+        "input.yaml: not evaluated: input.yaml:1: evaluators[2]: api_key_env must name" in hostile_job.printed
+    )
 
 
 def test_its_home_and_temporary_folder_are_its_own(hostile_job: Job) -> None:
