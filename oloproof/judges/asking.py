@@ -163,7 +163,7 @@ class Asking:
             identity = question_id(model, question.prompt, sample, attempt)
             answered = yield from self._answer(judge, model, question, identity)
             found = _read(answered, question)
-            if isinstance(found, Verdict) or found.reason not in WORTH_ANOTHER:
+            if not _worth_another(found):
                 return found
         assert found is not None
         return found
@@ -238,7 +238,7 @@ def said(judge: Judge, questions: Sequence[Questioned], kept: Kept) -> Iterator[
             ids = _ids(model, question, [sample])
             found = kept.find(ids)
             read = [_read(found[identity], question) for identity in ids if identity in found]
-            samples += read[-1:]
+            samples += [each for each in read if not _worth_another(each)][:1] or read[-1:]
         yield samples
 
 
@@ -268,6 +268,10 @@ def _ids(model: Model, question: Questioned, samples: Iterable[int]) -> list[byt
     """The identities of all tries of the samples."""
     request = _request(model, question.prompt)
     return [_id(model, request, sample, attempt) for sample in samples for attempt in range(TRIES)]
+
+
+def _worth_another(found: Judgment | Verdict) -> bool:
+    return isinstance(found, Judgment) and found.reason in WORTH_ANOTHER
 
 
 def _read(answered: Answered, question: Questioned) -> Judgment | Verdict:
