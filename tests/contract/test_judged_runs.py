@@ -295,6 +295,33 @@ def test_a_run_whose_neighbour_gets_no_answer_asks_itself(project: JudgedProject
     assert finished(second)["metrics"][1]["observed"] == 3
 
 
+def test_each_of_two_runs_that_ask_anew_gets_an_answer_of_its_own(project: JudgedProject) -> None:
+    project.write(["one", "two", "three"])
+    project.models.delay = 0.3
+    both = [project.start("run", "--json", "--fresh-judgments") for _ in range(2)]
+    assert [finished(process)["judges"]["calls"] for process in both] == [3, 3]
+
+
+def test_whoever_interrupts_waits_for_no_other_run(project: JudgedProject) -> None:
+    project.write(["one", "two", "three"])
+    project.models.delay = 30.0
+    asking = project.start("run")
+    project.wait_for(3)
+    waiting = project.start("run")
+    assert waiting.stderr is not None
+    told = waiting.stderr.readline()
+    assert told == "judges: waiting for answers that another run on this store has asked for\n"
+    began = time.monotonic()
+    waiting.send_signal(signal.SIGINT)
+    _, told = waiting.communicate(timeout=30)
+    assert time.monotonic() - began < 2.5
+    assert (waiting.returncode, "Traceback" in told) == (5, False)
+    assert asking.poll() is None
+    asking.kill()
+    asking.communicate()
+    assert project.models.asked() == 3
+
+
 def test_what_several_cases_ask_at_the_same_moment_is_asked_once(project: JudgedProject) -> None:
     def copies() -> None:
         cases = project.folder / "cases.jsonl"
