@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from oloproof.canonical import canonical_json, digest
+from oloproof.canonical import canonical_json, digest, framed
 from oloproof.evaluators.relevance import RelevanceUnit
 from oloproof.execution.driver import Driver
 from oloproof.execution.steps import CaseSteps, Request, StepsTo
 from oloproof.identity.files import ProjectFiles
-from oloproof.identity.system import judgment_id
+from oloproof.identity.system import judgment_ids
 from oloproof.judges.asking import Asking
 from oloproof.judges.costs import JudgeCosts
 from oloproof.measurement.metrics import MetricSum
@@ -84,6 +84,19 @@ class Clock(NamedTuple):
     stamp: Callable[[], str]
 
 
+class LookedUp(NamedTuple):
+    """The identities of a case's judgments, in the order of the evaluators, and judgments that are stored, of this case
+    and of others."""
+
+    ids: list[bytes]
+    stored: Mapping[bytes, Judgment]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of them are stored."""
+        return all(map(self.stored.__contains__, self.ids))
+
+
 class Judging:
     """Judges executions, reusing judgments whose identity is stored.
 
@@ -104,12 +117,14 @@ class Judging:
         self._asking = asking
         self._files = files
         self._evaluators = evaluators
-        self._digests = [digest("evaluator", canonical_json(e.definition())) for e in evaluators]
+        self._digests = [framed(digest("evaluator", canonical_json(e.definition()))) for e in evaluators]
         self._results = results
         #: By evaluator, the files that its function read for any case so far.
         self._data: list[dict[str, str | None]] = [{} for _ in evaluators]
         self._seen: list[set[bytes]] = [set() for _ in evaluators]
         self._custom = any(evaluator.asks_worker for evaluator in evaluators)
+        #: Whether a judgment that is stored counts whatever happens.
+        self._lasting = not any(evaluator.asks_worker or evaluator.asks_model for evaluator in evaluators)
         self.hits = 0
         self.misses = 0
 
@@ -133,13 +148,25 @@ class Judging:
         plain = evaluator_records(self._evaluators)
         return tuple(replace(e, data=_first(data)) for e, data in zip(plain, self._data, strict=True))
 
-    def judge(self, case: Case, execution: Execution) -> StepsTo[tuple[Judgment, ...]]:
-        """One judgment an evaluator, in their order. Yields requests where an evaluator is the user's own code."""
+    def look_up(self, cases: Sequence[tuple[Case, Execution]]) -> list[LookedUp]:
+        """What is stored of the judgments of some cases, looked up at once."""
+        ids = [self._ids(case, execution) for case, execution in cases]
+        stored = self._results.judgments([identity for each in ids for identity in each])
+        return [LookedUp(each, stored) for each in ids]
+
+    def judge(
+        self, case: Case, execution: Execution, looked_up: LookedUp | None = None
+    ) -> StepsTo[tuple[Judgment, ...]]:
+        """One judgment an evaluator, in their order. Yields requests where an evaluator is the user's own code. What
+        was not found when the case was `looked_up` is looked for again: another case may have brought it."""
         if execution.error is not None:
             self.misses += len(self._evaluators)
             return tuple(e.judge(case, execution) for e in self._evaluators)
+        if looked_up is not None and self._lasting and looked_up.complete:
+            self.hits += len(looked_up.ids)
+            return tuple([looked_up.stored[identity] for identity in looked_up.ids])
         # What a stage gave just now cannot have been judged before.
-        stored = self.known(case, execution, look=not execution.seconds)
+        stored = self.known(case, execution, look=not execution.seconds, looked_up=looked_up)
         fresh: list[tuple[bytes, Judgment]] = []
         judgments: list[Judgment] = []
         for (identity, judgment), evaluator in zip(stored, self._evaluators, strict=True):
@@ -168,15 +195,16 @@ class Judging:
                 data.update(each for each in self._files.files_in(identity, seen) if "//" not in each[0])
 
     def known(
-        self, case: Case, execution: Execution, *, look: bool = True
+        self, case: Case, execution: Execution, *, look: bool = True, looked_up: LookedUp | None = None
     ) -> list[tuple[bytes, Judgment | None]]:
         """For each evaluator the identity of its judgment, with the judgment when it is stored and still counts.
         Without `look` it is taken that none is."""
-        ids = [
-            judgment_id(execution.id, name, e.expected_key(case))
-            for name, e in zip(self._digests, self._evaluators, strict=True)
-        ]
-        found = self._results.judgments(ids) if look else {}
+        if looked_up is not None and looked_up.complete:
+            ids = looked_up.ids
+            found = {identity: looked_up.stored[identity] for identity in ids}
+        else:
+            ids = self._ids(case, execution)
+            found = self._results.judgments(ids) if look else {}
         if self._asking is not None and self._asking.fresh:
             for identity, evaluator in zip(ids, self._evaluators, strict=True):
                 if evaluator.asks_model:
@@ -185,6 +213,9 @@ class Judging:
             if evaluator.asks_worker and identity in found and not self._files.valid(identity):
                 del found[identity]  # a file that the function had read has changed
         return [(identity, found.get(identity)) for identity in ids]
+
+    def _ids(self, case: Case, execution: Execution) -> list[bytes]:
+        return judgment_ids(execution.id, self._digests, [e.expected_key(case) for e in self._evaluators])
 
     @property
     def criteria(self) -> int:
@@ -288,6 +319,10 @@ class Evaluation:
         for window in _windows(enumerate(iter_cases(self.suite.facts))):
             identities = [self.steps.identity(case) for _, case in window]
             stored = self.steps.stored(identities)
+            hits = [
+                (c, stored[name]) for (_, c), name in zip(window, identities, strict=True) if name in stored
+            ]
+            looked_up = iter(self.judging.look_up(hits))
             for (position, case), identity in zip(window, identities, strict=True):
                 self._tallies.equal_inputs += identity in seen
                 hit = stored.get(identity) or self._failed_inputs.get(identity)
@@ -296,7 +331,10 @@ class Evaluation:
                 seen.add(identity)
                 if hit is not None:
                     self._tallies.execution_hit += 1
-                    yield (position, case), self._judged(case, hit)
+                    yield (
+                        (position, case),
+                        self._judged(case, hit, next(looked_up) if identity in stored else None),
+                    )
                 elif identity in waiting:
                     self._tallies.execution_hit += 1
                     waiting[identity].append((position, case))
@@ -316,8 +354,8 @@ class Evaluation:
         judgments = yield from self.judging.judge(case, execution)
         return execution, judgments
 
-    def _judged(self, case: Case, execution: Execution) -> StepsTo[Judged]:
-        judgments = yield from self.judging.judge(case, execution)
+    def _judged(self, case: Case, execution: Execution, looked_up: LookedUp | None = None) -> StepsTo[Judged]:
+        judgments = yield from self.judging.judge(case, execution, looked_up)
         return execution, judgments
 
     def _copies(self) -> Iterator[tuple[Label, StepsTo[Judged]]]:

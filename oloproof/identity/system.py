@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import NamedTuple
 
-from oloproof.canonical import canonical_json, digest
+from oloproof.canonical import canonical_json, digest, framed
 from oloproof.identity.fingerprint import Fingerprints
 from oloproof.records import Candidate, Case
 
@@ -69,6 +69,11 @@ class Identities:
         self._execution = digest(
             "execution", str(system.top_k), str(system.token_budget), count, prints.generate
         )
+        #: What the names of all results of a stage begin with, as it goes into their digests.
+        self._retrievals = framed(self._retrieval)
+        self._counts = framed(self._tokens)
+        self._generations = framed(self._generation)
+        self._executions = framed(self._execution)
 
     @property
     def stages(self) -> StageDigests:
@@ -76,20 +81,21 @@ class Identities:
         return StageDigests(self._retrieval, self._tokens, self._generation)
 
     def retrieval(self, case: Case) -> bytes:
-        return digest(self._retrieval, case.input_given)
+        return sha256(self._retrievals + framed(case.input_given)).digest()
 
     def reranked(self, retrieval: bytes, reranker: Reranker) -> bytes:
         """A recorded retrieval, named by its key, in the order of a reranker."""
         return digest("reranked", retrieval, reranker.object, reranker.code)
 
     def execution(self, retrieval: bytes) -> bytes:
-        return digest(self._execution, retrieval)
+        return sha256(self._executions + framed(retrieval)).digest()
 
     def token_count(self, candidate: Candidate) -> bytes:
-        return digest(self._tokens, canonical_json(candidate))
+        return sha256(self._counts + framed(canonical_json(candidate))).digest()
 
     def generation(self, case: Case, context: Iterable[Candidate]) -> bytes:
-        return digest(self._generation, case.input_given, canonical_json(list(context)))
+        parts = framed(case.input_given, canonical_json(list(context)))
+        return sha256(self._generations + parts).digest()
 
     def given_execution(self, generation: bytes) -> bytes:
         """An execution whose context was given, not retrieved."""
@@ -101,6 +107,15 @@ def judgment_id(execution: bytes, evaluator: bytes, expected: str) -> bytes:
     return digest("judgment", execution, evaluator, expected)
 
 
+def judgment_ids(execution: bytes, evaluators: Iterable[bytes], expected: Iterable[str]) -> list[bytes]:
+    """`judgment_id` for several evaluators, each given as `framed` puts it, and what each expects."""
+    start = framed("judgment", execution)
+    return [
+        sha256(start + evaluator + framed(value)).digest()
+        for evaluator, value in zip(evaluators, expected, strict=True)
+    ]
+
+
 def text_id(text: str) -> str:
     """The name under which a passage's text is stored: 128 bits of its SHA-256, in hex."""
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return sha256(text.encode()).hexdigest()[:32]

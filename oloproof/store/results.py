@@ -11,14 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from oloproof.canonical import digest
+from oloproof.canonical import digest, json_writer
 from oloproof.identity.files import NOTHING_READ, FileSet
 from oloproof.identity.system import text_id
-from oloproof.records import Candidate, Execution, Judgment, State
+from oloproof.records import FAILED, PASSED, Candidate, Execution, Judgment, State
 from oloproof.store.database import Database, Entry, in_parts, marks
 
 #: How many characters of passages' texts are kept at hand; a retriever returns the same passages again and again.
 MAX_TEXTS_AT_HAND = 8_000_000
+
+_compact_json = json_writer(ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ class Results:
         return Key(row[1], row[2])
 
     def put_retrieval(self, found: StoredRetrieval, made: float, index_version: str) -> None:
-        candidates = json.dumps(found.candidates, ensure_ascii=False, separators=(",", ":"))
+        candidates = _compact_json(found.candidates)
         row = (*_columns(found.key), found.query, candidates, found.seconds, found.log, made, index_version)
         self._database.add("retrieval", [row])
 
@@ -271,8 +273,9 @@ class Results:
     # -------------------------------------------------------------------------------- judgments
 
     def judgments(self, ids: Sequence[bytes]) -> dict[bytes, Judgment]:
+        """The judgments that are stored, by identity."""
         return {
-            identity: Judgment(State(state), value, reason)
+            identity: _USUAL.get((state, value, reason)) or Judgment(State(state), value, reason)
             for identity, _, state, value, reason in self._database.find_all("judgment", ids).values()
         }
 
@@ -301,6 +304,10 @@ class Outlines:
 
     def write(self, entries: Mapping[str, str]) -> None:
         self._database.add("outline", entries.items())
+
+
+#: What most judgments are; they share one record.
+_USUAL = {(said.state.value, said.value, said.reason): said for said in (PASSED, FAILED)}
 
 
 def _file_set_json(files: FileSet) -> str:

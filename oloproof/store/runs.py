@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from oloproof.canonical import canonical_json, digest, given_json
+from oloproof.canonical import canonical_json, digest, given_json, json_writer
 from oloproof.errors import ConfigurationError
 from oloproof.jsonform import from_json, to_json
 from oloproof.records import Attempt, Case, StageError
@@ -14,6 +14,9 @@ from oloproof.run_records import CaseRow, Run, judgment_from_json, judgment_to_j
 from oloproof.store.database import Database, in_parts, marks
 
 _COLUMNS = "position, case_id, body, pair, execution, judgments, tags, error, seconds, log, attempts, retrieval, kept"
+
+_plain_json = json_writer()
+_readable_json = json_writer(ensure_ascii=False)
 
 
 def case_digest(case: Case) -> bytes:
@@ -44,7 +47,7 @@ class Runs:
         bodies: list[tuple[object, ...]] = []
         lines: list[tuple[object, ...]] = []
         for row, case in rows:
-            bodies.append((row.body, json.dumps(case.to_json(), ensure_ascii=False)))
+            bodies.append((row.body, _readable_json(case.to_json())))
             lines.append(
                 (
                     run_id,
@@ -53,12 +56,12 @@ class Runs:
                     row.body,
                     row.pair,
                     row.execution,
-                    json.dumps([judgment_to_json(j) for j in row.judgments]),
-                    json.dumps(row.tags, ensure_ascii=False),
-                    None if row.error is None else json.dumps(row.error, ensure_ascii=False),
-                    json.dumps(row.seconds),
+                    _plain_json([judgment_to_json(j) for j in row.judgments]),
+                    _readable_json(row.tags),
+                    None if row.error is None else _readable_json(row.error),
+                    _plain_json(row.seconds),
                     row.log,
-                    json.dumps(row.attempts, ensure_ascii=False),
+                    _readable_json(row.attempts),
                     row.retrieval,
                     row.kept,
                 )
