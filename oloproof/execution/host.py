@@ -18,6 +18,7 @@ from oloproof.evaluators import AnyEvaluator, PythonEvaluator
 from oloproof.evaluators.python import function_path
 from oloproof.execution.calls import Calls, Done, ExecutorCalls, Lanes, ModelCalls, ThreadCalls
 from oloproof.execution.checkouts import tracked_by_git, watched_folder
+from oloproof.execution.direct import DirectCalls
 from oloproof.execution.driver import Driver
 from oloproof.execution.identifying import Surroundings, environment_digest, preparation_digest, variables
 from oloproof.identity.files import FileRecords, ProjectFiles
@@ -79,7 +80,7 @@ class AppHost:
         self._executor = executor
         self._opened: list[Calls] = []
         self._prepared = project.config.prepare is None
-        self._describing = self._open_calls(START_SECONDS)
+        self._describing = self._open_calls(START_SECONDS, SimpleQueue())
         self._describing.submit(None, {"op": "describe"})
         self._described: Reply | None = None
         self._found: dict[str, Any] | None = None
@@ -298,7 +299,9 @@ class AppHost:
 
     def _open_calls(self, timeout: float, done: Done | None = None) -> Calls:
         calls: Calls
-        if self._executor is None:
+        if self._executor is None and self._slots == 1 and done is None:
+            calls = DirectCalls(self.checkout, timeout)
+        elif self._executor is None:
             serve = partial(perform, self.checkout, timeout=timeout)
             calls = ThreadCalls(serve, self._slots, done)
         else:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from oloproof.worker.lending import ROLES, STAGES, START_SECONDS, Ended, Lending, called
+from oloproof.worker.lending import ROLES, STAGES, START_SECONDS, Ended, Lending, Worker, called, settled
 from oloproof.worker.process import Checkout, Lost, Reply
 
-__all__ = ["START_SECONDS", "perform", "release", "restart"]
+__all__ = ["START_SECONDS", "DirectCall", "Lost", "begin", "perform", "release", "restart"]
 
 #: How often a call may lose its worker to the faults of others before it gets one to itself; and how often that one.
 MAX_LOSSES = 2
@@ -34,6 +34,44 @@ def perform(checkout: Checkout, request: dict[str, Any], timeout: float) -> Repl
         return Reply(None, "crash", "the run is being ended")
     except OSError as error:
         return Reply(None, "crash", f"the worker could not be started: {error}")
+
+
+class DirectCall:
+    """A request that was sent to a worker of its own, by a thread that goes on meanwhile."""
+
+    def __init__(self, workers: Lending, worker: Worker, request: dict[str, Any], timeout: float) -> None:
+        self._workers = workers
+        self._worker = worker
+        self._operation: str = request["op"]
+        self._begun = worker.process.begin(request, timeout)
+
+    def finished(self, until: float) -> Reply | None:
+        """The reply, as `perform` gives it; None when there is none at the time `until`. Raises Lost when the request
+        has to be made again."""
+        try:
+            reply = self._worker.process.finished(self._begun, until)
+            if reply is not None:
+                reply = settled(self._workers, self._worker, reply)
+        except Lost:
+            self.abandon()
+            raise
+        if reply is not None:
+            self._workers.give_back(self._worker, self._operation, reply)
+        return reply
+
+    def abandon(self) -> None:
+        """Wait no longer."""
+        self._workers.give_back(self._worker, self._operation, None)
+
+
+def begin(checkout: Checkout, request: dict[str, Any], timeout: float) -> DirectCall | None:
+    """Send a request to a worker that is free and ready for it; None when there is none. For checkouts whose workers
+    serve one call at a time."""
+    assert checkout.threads == 1
+    with _LOCK:
+        workers = _LENDINGS.get(checkout.session)
+    worker = None if workers is None else workers.take_ready(request["op"])
+    return None if workers is None or worker is None else DirectCall(workers, worker, request, timeout)
 
 
 def _lending(checkout: Checkout) -> Lending:

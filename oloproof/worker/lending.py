@@ -111,12 +111,25 @@ class Lending:
                 if worker is not None:
                     break
                 self._changed.wait()
-            worker.role = worker.role or role
-            worker.calls += role is not None
-            worker.lent += 1
-            if worker.lent == self.checkout.threads:
-                self._free.remove(worker)
-            return worker
+            return self._lent(worker, role)
+
+    def take_ready(self, operation: str) -> Worker | None:
+        """Lend a worker that can serve the operation as it is; None when one would have to be waited for, started, or
+        have the app constructed in it first."""
+        role = ROLES.get(operation)
+        with self._changed:
+            worker = None if self._closed or self.stuck is not None else self._find(role)
+            if worker is None or not (worker.constructed or role != STAGES):
+                return None
+            return self._lent(worker, role)
+
+    def _lent(self, worker: Worker, role: str | None) -> Worker:
+        worker.role = worker.role or role
+        worker.calls += role is not None
+        worker.lent += 1
+        if worker.lent == self.checkout.threads:
+            self._free.remove(worker)
+        return worker
 
     def give_back(self, worker: Worker, operation: str, reply: Reply | None) -> None:
         """Take a worker back from a call, with the call's reply; None when the worker was lost under it."""
@@ -252,7 +265,7 @@ class Lending:
 
 def called(lending: Lending, worker: Worker, request: dict[str, Any], timeout: float) -> Reply:
     """The reply to a request, after the app has been constructed if a stage needs it: that has a time limit of its
-    own. Raises Lost as `_answered` does."""
+    own. Raises Lost as `settled` does."""
     if worker.constructed or ROLES.get(request["op"]) != STAGES:
         return _answered(lending, worker, request, timeout)
     limit = max(timeout, START_SECONDS)
@@ -267,9 +280,12 @@ def called(lending: Lending, worker: Worker, request: dict[str, Any], timeout: f
 
 
 def _answered(lending: Lending, worker: Worker, request: dict[str, Any], timeout: float) -> Reply:
-    """The reply to a request. Raises Lost when the worker crashed or ran out of memory, and earlier calls may have left
+    return settled(lending, worker, worker.process.call(request, timeout))
+
+
+def settled(lending: Lending, worker: Worker, reply: Reply) -> Reply:
+    """A reply that stands. Raises Lost when the worker crashed or ran out of memory, and earlier calls may have left
     behind why."""
-    reply = worker.process.call(request, timeout)
     if worker.calls > 1 and _ended_it(reply, lending.checkout.memory_mb):
         raise Lost(alone=True)
     return reply

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -80,6 +81,25 @@ class Lost(Exception):
     def __init__(self, alone: bool) -> None:
         super().__init__(alone)
         self.alone = alone
+
+
+@dataclass(slots=True)
+class Begun:
+    """A call whose request was sent at the time `started`, and what has come of its reply; `fault` is what was raised
+    when it was sent."""
+
+    number: int
+    request: dict[str, Any]
+    timeout: float
+    started: float
+    chunks: list[bytes] = field(default_factory=list)
+    size: int = 0
+    fault: Exception | None = None
+
+    @property
+    def deadline(self) -> float:
+        """When it has taken all its time."""
+        return self.started + self.timeout
 
 
 class WorkerProcess:
@@ -160,25 +180,42 @@ class WorkerProcess:
         After a reply of kind crash or timeout the process is gone. Raises Lost when it ended before it took the
         request, through what an earlier call had left behind.
         """
-        started = monotonic()
+        reply = self.finished(self.begin(request, timeout))
+        assert reply is not None
+        return reply
+
+    def begin(self, request: dict[str, Any], timeout: float) -> Begun:
+        """Ask one thing; `finished` then gives the reply, and says what went wrong."""
         self._numbers += 1
+        begun = Begun(self._numbers, request, timeout, monotonic())
         try:
-            self._write(message_line(request, self._numbers), started + timeout)
-            line = self._read_line(started + timeout)
+            self._write(message_line(request, self._numbers), begun.deadline)
+        except (OSError, EOFError) as error:
+            begun.fault = error
+        return begun
+
+    def finished(self, begun: Begun, until: float = inf) -> Reply | None:
+        """What a call came to that has begun; see `call`. None when it goes on at the time `until`."""
+        try:
+            if begun.fault is not None:
+                raise begun.fault
+            line = self._read_line(begun, until)
         except TimeoutError:
-            return self._ended("timeout", too_late(timeout), started)
+            return self._ended("timeout", too_late(begun.timeout), begun.started)
         except BrokenPipeError:  # its keeper may still be clearing up, so that it seemed to be alive
             self.close()
             raise Lost(alone=False) from None
         except (OSError, EOFError):
-            return self._ended("crash", "", started)
+            return self._ended("crash", "", begun.started)
+        if line is None:
+            return None
         try:
             fields = json.loads(line)
-            if fields["number"] != self._numbers:
+            if fields["number"] != begun.number:
                 raise ValueError
-            return self._reply(fields, request)
+            return self._reply(fields, begun.request)
         except NO_REPLY:
-            return self._ended("crash", TAMPERED, started)
+            return self._ended("crash", TAMPERED, begun.started)
 
     def _reply(self, fields: dict[str, Any], request: dict[str, Any]) -> Reply:
         """A reply as it came; raises one of NO_REPLY when it is none."""
@@ -199,32 +236,34 @@ class WorkerProcess:
             except BlockingIOError:
                 self._wait(self._requests, select.POLLOUT, deadline)
 
-    def _read_line(self, deadline: float) -> bytes:
-        chunks: list[bytes] = []
-        size = 0
+    def _read_line(self, begun: Begun, until: float) -> bytes | None:
         while True:
-            if not self._wait(self._replies, select.POLLIN, deadline):
+            if not self._wait(self._replies, select.POLLIN, begun.deadline, until):
+                if monotonic() >= until:
+                    return None
                 continue
             chunk = os.read(self._replies, READ_SIZE)
             if not chunk:
                 raise EOFError
-            chunks.append(chunk)
-            size += len(chunk)
+            begun.chunks.append(chunk)
+            begun.size += len(chunk)
             if chunk.endswith(b"\n"):
-                return b"".join(chunks)
-            if size > MAX_MESSAGE:
+                return b"".join(begun.chunks)
+            if begun.size > MAX_MESSAGE:
                 raise OSError("message too long")
 
-    def _wait(self, fd: int, event: int, deadline: float) -> bool:
-        """Whether a pipe is ready, after a moment at most. Raises TimeoutError past the deadline, and EOFError when
-        the process has ended: something that it started may hold the pipe open for ever."""
-        remaining = deadline - monotonic()
-        if remaining <= 0:
-            raise TimeoutError
+    def _wait(self, fd: int, event: int, deadline: float, until: float = inf) -> bool:
+        """Whether a pipe is ready, after a moment at most and no later than `until`. Raises TimeoutError past the
+        deadline, and EOFError when the process has ended: something that it started may hold the pipe open for ever."""
+        now = monotonic()
         poll = select.poll()
         poll.register(fd, event)
-        if poll.poll(min(remaining, GLANCE) * 1000):
+        if poll.poll(max(0.0, min(deadline - now, until - now, GLANCE)) * 1000):
             return True
+        if now >= deadline:
+            raise TimeoutError
+        if now >= until:
+            return False
         self._bound_log()
         if not self.alive and not poll.poll(0):
             raise EOFError
