@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 #: How often waiting is used for what `idle` does, in seconds: after every answer that would cost more than it saves.
 IDLE_EVERY = 0.02
-#: How much longer than that took is waited before it is done again: it takes a tenth of the time at most.
-IDLE_SHARE = 9
+#: How much longer than that took is waited before it is done again: it takes a twentieth of the time at most.
+IDLE_SHARE = 19
 
 
 #: Requests that run the system or a part of it, not only what judges it.

@@ -189,11 +189,9 @@ class Database:
     def variants(self, table: str, identities: Sequence[Any]) -> dict[Any, list[Entry]]:
         """The entries of each identity, written or waiting: one for each state of the files that they depend on."""
         found: dict[Any, list[Entry]] = {}
-        if self._is_ours(table):
-            mine = self._mine[table]
-            identities = [identity for identity in identities if identity in mine]
-            if not identities:
-                return found
+        identities = self.conceivable(table, identities)
+        if not identities:
+            return found
         waiting = self._by_identity[table]
         if waiting:
             found = {identity: list(waiting[identity]) for identity in identities if identity in waiting}
@@ -201,6 +199,13 @@ class Database:
             for row in self.read(f"SELECT * FROM {table} WHERE identity IN ({marks(part)})", tuple(part)):
                 found.setdefault(row[1], []).append(row)
         return found
+
+    def conceivable(self, table: str, identities: Sequence[Any]) -> Sequence[Any]:
+        """Those of the identities of which there may be entries, as far as that is known without looking."""
+        if not self._is_ours(table):
+            return identities
+        mine = self._mine[table]
+        return [identity for identity in identities if identity in mine]
 
     @property
     def shared(self) -> bool:

@@ -218,7 +218,8 @@ class Results:
     ) -> dict[bytes, list[tuple[bytes, Execution]]]:
         """For each identity the variants of an execution, each with the set of files that it depends on."""
         found: dict[bytes, list[tuple[bytes, Execution]]] = {}
-        for key, execution in self._read_executions("identity", identities):
+        identities = self._database.conceivable("execution", identities)
+        for key, execution in self._read_executions("identity", identities) if identities else ():
             found.setdefault(key.identity, []).append((key.files, execution))
         return found
 
