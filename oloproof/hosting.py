@@ -47,11 +47,25 @@ def hosted(
     )
     try:
         if any(evaluator.kind == "score" for evaluator in project.config.evaluators):
-            # The intervals of scores will need it, and loading it takes about as long as a worker does to start.
-            import_module("numpy")
+            _load_numpy()
         yield host
     finally:
         host.close()
+
+
+def _load_numpy() -> None:
+    """The intervals of scores will need it, and loading it takes about as long as a worker does to start. Its linear
+    algebra, of which we need little, would start a thread for each core, and each would keep busy waiting for a while.
+    """
+    name = "OPENBLAS_NUM_THREADS"
+    if name in os.environ:
+        import_module("numpy")
+        return
+    os.environ[name] = "1"
+    try:
+        import_module("numpy")
+    finally:
+        del os.environ[name]
 
 
 def model_provider(project: Project, keys: Mapping[str, str]) -> Provider | None:
