@@ -351,8 +351,9 @@ class Evaluation:
         execution = yield from self.steps.full(case)
         if execution.error is not None:
             self._failed_inputs[identity] = execution
-        copy = replace(execution, hit=True, seconds={})
-        self._shared += [(position, other, copy) for position, other in waiting.pop(identity)]
+        if others := waiting.pop(identity):
+            copy = replace(execution, hit=True, seconds={})
+            self._shared += [(position, other, copy) for position, other in others]
         judgments = yield from self.judging.judge(case, execution)
         return execution, judgments
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from oloproof.canonical import canonical_json, given_json
+from oloproof.once import once
 
 # ---------------------------------------------------------------------------------------------- cases
 
@@ -48,22 +48,22 @@ class Case:
     gold_context: tuple[GoldPassage, ...] | None
     line: int = 0
 
-    @cached_property
+    @once
     def input_json(self) -> str:
         """Canonical JSON of the input: what makes two inputs the same."""
         return canonical_json(self.input)
 
-    @cached_property
+    @once
     def input_given(self) -> str:
         """JSON of the input as the app sees it, order of keys included: what its results are identified by."""
         return given_json(self.input)
 
-    @cached_property
+    @once
     def expected_json(self) -> str:
         """Canonical JSON of everything that is expected."""
         return canonical_json(dict(self.expected))
 
-    @cached_property
+    @once
     def relevant_json(self) -> str:
         """Canonical JSON of the declared relevance: the expected value of the ranking evaluators."""
         return canonical_json(self.relevant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 
 from oloproof.canonical import canonical_json
@@ -47,21 +48,22 @@ class SliceSums:
 
     def __init__(self, names: Sequence[str], criteria: Sequence[str]) -> None:
         self._names = names
-        self._criteria = criteria
-        self._sums: dict[tuple[int, str], list[MetricSum]] = {}
-        self._cases: dict[tuple[int, str], int] = {}
+        self._columns = [_Column(criterion) for criterion in criteria]
+        self._added = 0
+        #: The numbers of the cases in each slice and value, in the order in which they were added.
+        self._cases: dict[tuple[int, str], array[int]] = {}
 
     def add(self, tags: Sequence[str | None], judgments: Sequence[Judgment], binary: Sequence[bool]) -> None:
         for index, value in enumerate(tags):
             if value is None:
                 continue
-            key = (index, value)
-            sums = self._sums.get(key)
-            if sums is None:
-                sums = self._sums[key] = [MetricSum(criterion) for criterion in self._criteria]
-            self._cases[key] = self._cases.get(key, 0) + 1
-            for total, judgment, is_binary in zip(sums, judgments, binary, strict=True):
-                total.add(judgment, is_binary)
+            cases = self._cases.get((index, value))
+            if cases is None:
+                cases = self._cases[index, value] = array("L")
+            cases.append(self._added)
+        for column, judgment, is_binary in zip(self._columns, judgments, binary, strict=True):
+            column.add(judgment, is_binary)
+        self._added += 1
 
     def rows(self, min_support: int) -> tuple[SliceRow, ...]:
         """One row a value, in the order of the slices' names and then of their values."""
@@ -69,8 +71,41 @@ class SliceSums:
             SliceRow(
                 slice=self._names[index],
                 value=value,
-                cases=self._cases[index, value],
-                metrics=tuple(total.metric(min_support=min_support) for total in self._sums[index, value]),
+                cases=len(cases),
+                metrics=tuple(column.sum(cases).metric(min_support=min_support) for column in self._columns),
             )
-            for index, value in sorted(self._sums)
+            for (index, value), cases in sorted(self._cases.items())
         )
+
+
+class _Column:
+    """One criterion's judgments in the order of the cases: of most only the value is kept."""
+
+    def __init__(self, criterion: str) -> None:
+        self._criterion = criterion
+        #: 0 where there is none.
+        self._values = array("d")
+        self._binary = bytearray()
+        #: Those that are missing or excluded, by the number of the case.
+        self._others: dict[int, Judgment] = {}
+
+    def add(self, judgment: Judgment, binary: bool) -> None:
+        value = judgment.value
+        if value is None:
+            self._others[len(self._values)] = judgment
+            value = 0.0
+        self._values.append(value)
+        self._binary.append(binary)
+
+    def sum(self, cases: Sequence[int]) -> MetricSum:
+        """The judgments of some of the cases."""
+        total = MetricSum(self._criterion)
+        values, binary, others = self._values, self._binary, self._others
+        for case in cases:
+            judgment = others.get(case)
+            if judgment is not None:
+                total.add(judgment, bool(binary[case]))
+            else:
+                total.values.append(values[case])
+                total.binary = total.binary and bool(binary[case])
+        return total

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from oloproof.canonical import digest, json_writer
 from oloproof.identity.files import NOTHING_READ, FileSet
 from oloproof.identity.system import text_id
+from oloproof.once import once
 from oloproof.records import FAILED, PASSED, Candidate, Execution, Judgment, State
 from oloproof.store.database import Database, Entry, in_parts, marks
 
@@ -30,7 +30,7 @@ class Key:
     identity: bytes
     files: bytes
 
-    @cached_property
+    @once
     def id(self) -> bytes:
         return self.identity if self.files == NOTHING_READ else digest("variant", self.identity, self.files)
 
@@ -61,7 +61,9 @@ class Results:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        #: Texts at hand by their names, and the names by the texts.
         self._texts: dict[str, str] = {}
+        self._names: dict[str, str] = {}
         self._texts_size = 0
 
     @property
@@ -75,11 +77,12 @@ class Results:
         """Store texts once each; gives their ids in order."""
         ids: list[str | None] = []
         for text in texts:
-            name = None if text is None else text_id(text)
-            ids.append(name)
-            if name is not None and text is not None and name not in self._texts:
+            name = None if text is None else self._names.get(text)
+            if name is None and text is not None:
+                name = text_id(text)
                 self._database.add("text", [(name, text)])
                 self._keep_at_hand(name, text)
+            ids.append(name)
         return ids
 
     def texts(self, ids: Iterable[str | None]) -> dict[str | None, str | None]:
@@ -103,8 +106,10 @@ class Results:
     def _keep_at_hand(self, name: str, text: str) -> None:
         if self._texts_size > MAX_TEXTS_AT_HAND:
             self._texts.clear()
+            self._names.clear()
             self._texts_size = 0
         self._texts[name] = text
+        self._names[text] = name
         self._texts_size += len(text)
 
     # ------------------------------------------------------------------------------------ files

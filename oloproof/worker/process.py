@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from oloproof.canonical import json_writer
 from oloproof.worker.account import Account
 from oloproof.worker.channel import LEFTOVER, PIPES_LOST
 from oloproof.worker.failures import lacks_memory, too_small
@@ -31,6 +32,7 @@ MAX_LOG = 64 * 1024 * 1024
 READ_SIZE = 1 << 16
 #: Longest message that is read from a worker; a longer one means the pipe was tampered with.
 MAX_MESSAGE = 256 * 1024 * 1024
+_compact_json = json_writer(separators=(",", ":"))
 #: How often a wait looks after the log and the process, in seconds.
 GLANCE = 0.5
 
@@ -347,7 +349,7 @@ TAMPERED = "the worker's pipe carried something that is no reply"
 
 
 def message_line(request: dict[str, Any], number: int) -> bytes:
-    return json.dumps({**request, "number": number}, separators=(",", ":")).encode() + b"\n"
+    return _compact_json({**request, "number": number}).encode() + b"\n"
 
 
 def too_late(timeout: float) -> str:
