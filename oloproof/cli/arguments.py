@@ -280,14 +280,14 @@ def _positives(text: str) -> list[int]:
     return [_positive(part.strip()) for part in text.split(",")]
 
 
-def _whole(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise argparse.ArgumentTypeError(f"expected a whole number, found {text!r}")
-    return int(text)
+def _whole(text: str, least: int = 0) -> int:
+    """A number of at most nine digits."""
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else -1
+    if number < least:
+        most = " and at most nine digits" if text.isdecimal() and len(text) > 9 else ""
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}{most}, found {text!r}")
+    return number
 
 
 def _positive(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
-    return number
+    return _whole(text, 1)

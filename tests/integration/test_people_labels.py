@@ -390,6 +390,10 @@ def test_answers_are_judged_in_the_terminal_one_by_one_and_later_the_rest(
             "has no judge ../../x; its judges: polite",
         ),
         (("judges", "check", "nope"), "has no judge nope; its judges: polite"),
+        (
+            ("labels", "export", "latest", "--criterion", "polite", "--seed", "-5"),
+            "--seed: expected a whole number of at least 0, found '-5'",
+        ),
         (("labels", "import", "missing.csv"), "missing.csv: cannot be read"),
         (("labels", "import", "oloproof.yaml"), "oloproof.yaml"),
     ],
