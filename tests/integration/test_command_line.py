@@ -324,3 +324,27 @@ def test_an_app_meets_no_package_of_ours_in_its_process(make_project: MakeProjec
         "oloproof",
         "oloproof.contract",
     }
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [("oloproof check", "3 cases"), ("oloproof_ci preview", "not inside a git repository")],
+)
+def test_a_projects_modules_take_the_place_of_none_of_ours(
+    make_project: MakeProject, program: str, told: str
+) -> None:
+    """`python -m` puts the folder it is called in before all others."""
+    taken = dict.fromkeys(
+        ("yaml.py", "random.py", "pydantic.py", "requests.py"), "raise RuntimeError(__name__)\n"
+    )
+    folder = make_project(files=taken)
+    done = subprocess.run(
+        [sys.executable, "-m", *program.split()],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "RuntimeError" not in done.stderr
+    assert told in done.stdout + done.stderr
