@@ -365,7 +365,8 @@ class AppHost:
     def _surroundings(self) -> Surroundings:
         self.check()
         assert self._found is not None
-        return Surroundings(self._found["search"], self._found["python"], self._packages)
+        found = self._found
+        return Surroundings(found["search"], found["python"], self._packages, frozenset(found["installed"]))
 
     def _packages(self, names: frozenset[str]) -> PackageFacts:
         if not names:

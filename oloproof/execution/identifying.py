@@ -24,18 +24,21 @@ _SHORT = 16
 
 @dataclass(frozen=True)
 class Surroundings:
-    """A checkout as its worker described it: the folders in which it finds modules, Python's minor version, and how to
-    ask for the versions of packages."""
+    """A checkout as its worker described it: the folders in which it finds modules, Python's minor version, how to ask
+    for the versions of packages, and which names of modules are the project's and of something installed."""
 
     search: Sequence[str]
     python: str
     packages: Callable[[frozenset[str]], PackageFacts]
+    installed: frozenset[str] = frozenset()
 
     def code(self, target: str, modules: Mapping[str, str], outlines: ParseCache | None) -> CodeIdentity:
         """The fingerprints of what `target` (module:name) reaches; raises ConfigurationError when a file cannot be
         read, as all methods here."""
         with _readable_files():
-            return code_identity(target, modules, self.search, self.python, self.packages, outlines)
+            return code_identity(
+                target, modules, self.search, self.python, self.packages, outlines, self.installed
+            )
 
     def preparation(
         self,
@@ -48,9 +51,11 @@ class Surroundings:
         """What a `prepare` command depends on; see `Preparation` for the arguments."""
 
         def code_of(file: Path, module: str) -> dict[str, str]:
-            return dict(
-                script_ingredients(str(file), module, self.search, self.python, self.packages, outlines)
+            search, python = self.search, self.python
+            found = script_ingredients(
+                str(file), module, search, python, self.packages, outlines, self.installed
             )
+            return dict(found)
 
         with _readable_files():
             return Preparation(root, top, tracked, code_of).ingredients(command)

@@ -28,6 +28,10 @@ class Definitions(Walk):
         """The module is imported: what it does then counts."""
         self._once(self._enter, module)
 
+    def has_entered(self, module: Module) -> bool:
+        """Whether the module is imported."""
+        return (self._enter.__name__, module) in self._seen
+
     def _enter(self, module: Module) -> None:
         summary, world = module.summary, self.world
         sequence = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from oloproof.canonical import canonical_json, digest
@@ -65,18 +65,21 @@ class PackageFacts:
         """The versions of what provides these modules and of all that depends on; `unknown` for a module that no
         distribution provides."""
         found = {}
-        pending: list[str] = []
         for name in names:
-            providers = self.providers.get(name, ())
-            pending += providers
-            if not providers and name != EVERYTHING:
+            if not self.providers.get(name) and name != EVERYTHING:
                 found[f"package {name}"] = UNKNOWN
-        seen = set()
+        for each in self.closure(names):
+            found[f"package {each}"] = self.versions[each]
+        return found
+
+    def closure(self, names: Iterable[str]) -> set[str]:
+        """The distributions that provide these modules, and all that those depend on."""
+        pending = [each for name in names for each in self.providers.get(name, ())]
+        found: set[str] = set()
         while pending:
             each = pending.pop()
-            if each not in seen and each in self.versions:
-                seen.add(each)
-                found[f"package {each}"] = self.versions[each]
+            if each not in found and each in self.versions:
+                found.add(each)
                 pending += self.requires.get(each, ())
         return found
 
@@ -88,36 +91,42 @@ def code_identity(
     python: str,
     packages: Callable[[frozenset[str]], PackageFacts],
     cache: ParseCache | None = None,
+    installed: frozenset[str] = frozenset(),
 ) -> CodeIdentity:
     """The code fingerprint of every stage of `target` (`module:Class`, `module:Outer.Inner`).
 
     `modules` are the project's modules that importing the app imported, with their files; `search` the folders in
-    which it would find others. `python` is the minor version, `packages` is asked once, for the top-level names of
-    all modules outside the project; `cache` keeps what was read of a file under a digest of its content.
+    which it would find others. `python` is the minor version, `packages` is asked for the top-level names of all
+    modules outside the project; `cache` keeps what was read of a file under a digest of its content. `installed` are
+    top-level names of modules of the project that something installed has too.
 
     What counts for a stage is its method and what that refers to: methods and attributes through self, cls and
     super(); functions, classes, globals with all that changes them; the modules of the project it passes, as far as
     they do more than define when they are imported; and the constructor. What an instance keeps in its own attributes
     is followed like the instance itself. Comments, formatting, positions and the arguments of `@rag_system` do not
     count; docstrings and annotations only where somebody may read them. What cannot be resolved counts wholly, up to
-    every module and package. Raises OSError when a file cannot be read.
+    every module and package; and so do modules that code outside the project may import, since they stand in the place
+    of one that it needs. Raises OSError when a file cannot be read.
 
     Reaching definitions by name as in call graphs (PyCG, Salis and others 2021), without types: a superset of what
     can run is enough here.
     """
     disk = Disk(search)
 
-    def walk() -> AllReached:
-        sources = Sources(modules, search, cache, disk=disk)
-        with undisturbed():
-            reached = _settled(target, sources, modules)
-            sources.keep()
-        return _told(reached, sources)
-
     imported = [[name, disk.place(file)] for name, file in modules.items()]
-    question = ["system", target, imported, *map(disk.place, search)]
-    first = map(disk.text_note, modules.values())
-    ingredients = _with_packages(reached_again(question, first, disk, cache, walk), python, packages)
+
+    def reached(needed: frozenset[str]) -> AllReached:
+        def walk() -> AllReached:
+            sources = Sources(modules, search, cache, disk=disk)
+            with undisturbed():
+                found = _settled(target, sources, modules, needed)
+                sources.keep()
+            return _told(found, sources, installed.difference(modules))
+
+        question = ["system", target, imported, *map(disk.place, search), sorted(installed), sorted(needed)]
+        return reached_again(question, map(disk.text_note, modules.values()), disk, cache, walk)
+
+    ingredients = _with_packages(reached, python, packages, installed)
     prints = {stage: digest("code", canonical_json(found)).hex() for stage, found in ingredients.items()}
     return CodeIdentity(Fingerprints(**prints), ingredients)
 
@@ -129,6 +138,7 @@ def script_ingredients(
     python: str,
     packages: Callable[[frozenset[str]], PackageFacts],
     cache: ParseCache | None = None,
+    installed: frozenset[str] = frozenset(),
 ) -> Ingredients:
     """What a file that is run as a program depends on: all it defines and does, also what stands under
     `if __name__ == "__main__"`, and what that reaches. `name` is that of its module; see `code_identity` for the rest.
@@ -139,19 +149,21 @@ def script_ingredients(
     search = [folder, *search]
     disk = Disk(search)
 
-    def walk() -> AllReached:
-        sources = Sources({name: file}, search, cache, program=name, disk=disk)
-        with undisturbed():
-            reach = _settled_program(name, sources)
-            sources.keep()
-        return _told({_PROGRAM: reach}, sources)
+    def reached(needed: frozenset[str]) -> AllReached:
+        def walk() -> AllReached:
+            sources = Sources({name: file}, search, cache, program=name, disk=disk)
+            with undisturbed():
+                reach = _settled_program(name, sources, needed)
+                sources.keep()
+            return _told({_PROGRAM: reach}, sources, installed)
 
-    question = [_PROGRAM, name, *map(disk.place, [file, *search])]
-    reached = reached_again(question, [disk.text_note(file)], disk, cache, walk)
-    return _with_packages(reached, python, packages)[_PROGRAM]
+        question = [_PROGRAM, name, *map(disk.place, [file, *search]), sorted(installed), sorted(needed)]
+        return reached_again(question, [disk.text_note(file)], disk, cache, walk)
+
+    return _with_packages(reached, python, packages, installed)[_PROGRAM]
 
 
-def _settled_program(name: str, sources: Sources) -> Reach:
+def _settled_program(name: str, sources: Sources, needed: frozenset[str]) -> Reach:
     links = Links(sources)
     while True:
         _load(sources, links, [name])
@@ -162,27 +174,58 @@ def _settled_program(name: str, sources: Sources) -> Reach:
         for above in links.imported(module, f"/{name}/"):
             reach.enter(above)
         reach.whole(module, deep=False)
+        for each in _needed_outside(sources, needed):
+            reach.whole(each)
         reach.run()
         if len(sources.loaded()) == len(known):
             return reach
 
 
-def _told(reached: Mapping[str, Reach | None], sources: Sources) -> AllReached:
-    """What each walk came by. Modules of the project are no packages."""
-    own = {name for reach in reached.values() if reach for name in reach.libraries if _is_own(name, sources)}
-    return {
-        stage: None if reach is None else Reached(reach.ingredients, frozenset(reach.libraries - own))
-        for stage, reach in reached.items()
-    }
+def _needed_outside(sources: Sources, needed: frozenset[str]) -> Iterator[Module]:
+    """The modules that code outside the project finds where it looks for others: those with names of the standard
+    library, and those that packages need."""
+    for name in sorted((sources.top_levels() & STANDARD_LIBRARY) | needed):
+        if (module := sources.module(name)) is not None:
+            yield module
+
+
+def _told(reached: Mapping[str, Reach | None], sources: Sources, unsure: frozenset[str]) -> AllReached:
+    """What each walk came by. Modules of the project are no packages, unless it is not sure which of them is found."""
+    doubtful = {name: module for name in sorted(unsure) if (module := sources.module(name)) is not None}
+    found: dict[str, Reached | None] = {}
+    for stage, reach in reached.items():
+        libraries = set[str]()
+        if reach is not None:
+            libraries.update(name for name in reach.libraries if not _is_own(name, sources))
+            libraries.update(name for name, module in doubtful.items() if reach.has_entered(module))
+        found[stage] = None if reach is None else Reached(reach.ingredients, frozenset(libraries))
+    return found
 
 
 def _with_packages(
-    reached: AllReached, python: str, packages: Callable[[frozenset[str]], PackageFacts]
+    reached: Callable[[frozenset[str]], AllReached],
+    python: str,
+    packages: Callable[[frozenset[str]], PackageFacts],
+    installed: frozenset[str],
 ) -> dict[str, Ingredients]:
-    """The ingredients of each walk, with those of the packages it came by."""
-    facts = packages(frozenset().union(*(each.libraries for each in reached.values() if each is not None)))
+    """The ingredients of each walk, with those of the packages it came by. Of the names in `installed` a walk is told
+    those that some of these packages need: what they then find is the project's."""
+    needed: frozenset[str] = frozenset()
+    while True:
+        found_by = reached(needed)
+        libraries = frozenset[str]().union(
+            *(each.libraries for each in found_by.values() if each is not None)
+        )
+        facts = packages(libraries | installed)
+        used = facts.closure(libraries - installed)
+        found_needed = needed.union(
+            name for name in installed if used.intersection(facts.providers.get(name, ()))
+        )
+        if found_needed == needed:
+            break
+        needed = found_needed
     ingredients: dict[str, Ingredients] = {}
-    for stage, each in reached.items():
+    for stage, each in found_by.items():
         found = {"python": python}
         if each is not None:
             found |= {**each.ingredients, **facts.ingredients(each.libraries)}
@@ -196,19 +239,28 @@ def _is_own(name: str, sources: Sources) -> bool:
     return sources.module(name) is not None or sources.was_imported(name)
 
 
-def _settled(target: str, sources: Sources, modules: Mapping[str, str]) -> dict[str, Reach | None]:
+def _settled(
+    target: str, sources: Sources, modules: Mapping[str, str], needed: frozenset[str]
+) -> dict[str, Reach | None]:
     """What each stage reaches; None for a stage that the class has not. Modules that turn up on the way may change
     names that were passed before, so the walk begins again with them."""
     links = Links(sources)
-    _load(sources, links, [target.partition(":")[0], *modules])
+    ours = _load(sources, links, [target.partition(":")[0]])
+    imported = [module for name in sorted(modules) if (module := sources.module(name)) is not None]
+    outsiders = [module for module in imported if module not in ours]
+    _load(sources, links, modules)
     while True:
         known = sources.loaded()
-        reached = _reach(target, links, known, [name for name in modules if sources.module(name)])
+        reached = _reach(target, links, known, imported, [*outsiders, *_needed_outside(sources, needed)])
         if len(sources.loaded()) == len(known):
             return reached
 
 
-def _reach(target: str, links: Links, known: list[Module], imported: list[str]) -> dict[str, Reach | None]:
+def _reach(
+    target: str, links: Links, known: list[Module], imported: list[Module], outsiders: list[Module]
+) -> dict[str, Reach | None]:
+    """As `_settled`, with the modules in `known`. Those in `outsiders` are imported by code outside the project, or by
+    a name made at run time, so anything in them may be called by anybody."""
     sources, world = links.sources, _world(links, known)
     hierarchy = world.hierarchy
     name, _, path = target.partition(":")
@@ -216,9 +268,10 @@ def _reach(target: str, links: Links, known: list[Module], imported: list[str]) 
     found = links.resolve(module, path) if module is not None else Resolution()
     system = hierarchy.only(found)
     base = Reach(world, hierarchy.family(system) if system is not None else None)
-    for each in [name, *sorted(imported)]:
-        if (entered := sources.module(each)) is not None:
-            base.enter(entered)
+    for entered in [*([module] if module is not None else []), *imported]:
+        base.enter(entered)
+    for each in outsiders:
+        base.whole(each)
     if module is None or not (found.names or found.wholes):
         base.everything()
     elif system is None:
@@ -243,8 +296,8 @@ def _world(links: Links, known: list[Module]) -> World:
     return World(links.sources, links, hierarchy, calls, Effects(links, hierarchy, calls, known))
 
 
-def _load(sources: Sources, links: Links, names: Iterable[str]) -> None:
-    """Load modules, and whatever of the project they import anywhere."""
+def _load(sources: Sources, links: Links, names: Iterable[str]) -> set[Module]:
+    """Load modules, and whatever of the project they import anywhere; gives them all."""
     pending = [module for name in names if (module := sources.module(name)) is not None]
     seen = set(pending)
     while pending:
@@ -253,6 +306,7 @@ def _load(sources: Sources, links: Links, names: Iterable[str]) -> None:
             if found not in seen:
                 seen.add(found)
                 pending.append(found)
+    return seen
 
 
 def _mentioned(module: Module, links: Links) -> Iterable[Module]:

@@ -87,6 +87,12 @@ class Sources:
         """Whether the app imported the module, or something below it."""
         return name in self._imported_folders
 
+    def top_levels(self) -> frozenset[str]:
+        """The names that modules of the project's may have at the top level."""
+        return frozenset(
+            name.partition(".")[0] for folder in self._search for name in self._disk.names(folder)
+        )
+
     def loaded(self) -> list[Module]:
         """The modules asked for so far."""
         return [module for module in self._loaded.values() if module is not None]

@@ -74,11 +74,13 @@ class App:
                 f"{self._target} is not a RAG system: expected a class decorated with "
                 f"@rag_system(...), found {kind(found)}"
             )
+        search = surroundings.search_folders(self._root)
         return {
             "settings": {name: getattr(settings, name) for name in settings.__dataclass_fields__},
             "counts_tokens": callable(getattr(found, "count_tokens", None)),
             "modules": surroundings.project_modules(),
-            "search": surroundings.search_folders(self._root),
+            "search": search,
+            "installed": surroundings.also_installed(search),
             "python": surroundings.python_version(),
         }
 

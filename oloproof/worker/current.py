@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -50,6 +52,16 @@ def current_call() -> Call | None:
     if call is None:
         call = getattr(threading.current_thread(), _STARTER, None)
     return None if call is None or call.over else call
+
+
+@contextmanager
+def reading_for_us() -> Iterator[None]:
+    """What is read meanwhile, by this thread, is no matter of the user's code."""
+    before = CALL.set(Call("packages"))
+    try:
+        yield
+    finally:
+        CALL.reset(before)
 
 
 def follow_threads() -> None:

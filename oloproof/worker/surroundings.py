@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
+
+from oloproof.worker.current import reading_for_us
 
 #: The folder of our own package, and where the module about packages lies in it.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _FACTS = os.path.join(_PACKAGE, "identity", "packages.py")
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
+#: What folders end in that tell of a distribution.
+_FACTS_OF = (".dist-info", ".egg-info", ".data")
 
 
 def python_version() -> str:
@@ -47,6 +53,26 @@ def search_folders(root: str) -> list[str]:
             continue
         if not (folder + os.sep).startswith(library) and _INSTALLED.isdisjoint(folder.split(os.sep)):
             found.append(folder)
+    return found
+
+
+def also_installed(search: list[str]) -> list[str]:
+    """The names of modules in the folders `search` that something installed has too, but for the standard library's:
+    whichever stands first in sys.path takes the other's place."""
+    library = os.path.realpath(os.path.dirname(os.__file__))
+    others = {os.path.realpath(entry) for entry in sys.path if entry}.difference(search, [library])
+    with reading_for_us():
+        found = _top_levels(search).intersection(_top_levels(others))
+    return sorted(found - {"oloproof", "__pycache__"})
+
+
+def _top_levels(folders: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for folder in folders:
+        with suppress(OSError):
+            found.update(
+                name.partition(".")[0] for name in os.listdir(folder) if not name.endswith(_FACTS_OF)
+            )
     return found
 
 

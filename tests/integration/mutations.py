@@ -16,6 +16,9 @@ RETRIEVE, COUNT, GENERATE, JUDGE = "retrieve", "count_tokens", "generate", "judg
 EVERYTHING = (RETRIEVE, COUNT, GENERATE, JUDGE)
 NOTHING: tuple[str, ...] = ()
 
+#: The projects that are changed.
+PLAIN, ROUNDABOUT, SHADOWING = "plain", "roundabout", "shadowing"
+
 APP = '''"""An app that notes each call."""
 
 import json
@@ -71,7 +74,7 @@ def unused(text):
     return text
 '''
 
-FILES = {
+_FILES = {
     "app.py": APP,
     "ranking.py": "def score(question, text):\n    return 1.0 + len(set(text))\n",
     "wording.py": "def phrase(text):\n    return text\n",
@@ -148,7 +151,7 @@ class Rag:
         note("count_tokens")
         return len(passage.text.split())
 """
-ROUNDABOUT = FILES | {
+_ROUNDABOUT_FILES = _FILES | {
     "app.py": ROUNDABOUT_APP,
     "sharing.py": """KEPT = [""]
 kept = KEPT
@@ -167,6 +170,76 @@ def remembered():
     "second/tone.txt": "loud",
 }
 
+#: The same with modules from outside the project, some of which files of the project take the place of: `certifi` is
+#: what `requests` imports, `random` what `statistics` does.
+SHADOWING_APP = """
+from pathlib import Path
+
+import finding
+import saying
+from oloproof import Passage, Retrieval, rag_system
+
+HERE = Path(__file__).parent
+
+
+def note(what):
+    with open(HERE / "calls.txt", "a") as file:
+        file.write(what + "\\n")
+
+
+@rag_system(name="shadowing", version="1", depth=4, top_k=3, token_budget=50, index_version="one")
+class Rag:
+    def retrieve(self, input, depth):
+        note("retrieve")
+        return Retrieval(input["q"], depth, (Passage("d1", finding.score(input["q"]), "blue sky"),))
+
+    def generate(self, input, context):
+        note("generate")
+        return {"answer": saying.said(context[0].text)}
+
+    def count_tokens(self, passage):
+        note("count_tokens")
+        return len(passage.text.split())
+"""
+_SHADOWING_FILES = _FILES | {
+    "app.py": SHADOWING_APP,
+    "finding.py": """import requests
+import tabulate
+import yaml
+
+
+def score(question):
+    return float(len(yaml.safe_load("[1, 2]")) + len(requests.certs.where()[:0]))
+""",
+    "saying.py": """import statistics
+
+import certifi
+
+
+def said(text):
+    return certifi.told(text) + "!" * int(statistics.fmean([0, 0]))
+""",
+    "certifi.py": """def where():
+    return "nowhere"
+
+
+def contents():
+    return ""
+
+
+def told(text):
+    return text
+""",
+    "random.py": """class Random:
+    pass
+
+
+def helped(seed):
+    return 1
+""",
+}
+FILES = {PLAIN: _FILES, ROUNDABOUT: _ROUNDABOUT_FILES, SHADOWING: _SHADOWING_FILES}
+
 
 @dataclass(frozen=True)
 class Mutation:
@@ -176,7 +249,7 @@ class Mutation:
     runs: tuple[str, ...]
     edit: Callable[[Path], None] = lambda folder: None
     env: dict[str, str] = field(default_factory=dict)
-    roundabout: bool = False
+    project: str = PLAIN
 
 
 def write_project(folder: Path, files: Mapping[str, str]) -> None:
@@ -191,6 +264,11 @@ def write_project(folder: Path, files: Mapping[str, str]) -> None:
 def _link_moved(folder: Path) -> None:
     (folder / "current").unlink()
     (folder / "current").symlink_to("second")
+
+
+def _own_certificates_gone(folder: Path) -> None:
+    (folder / "certifi.py").unlink()
+    replaced("saying.py", "certifi.told(text)", "text")(folder)
 
 
 def replaced(file: str, old: str, new: str) -> Callable[[Path], None]:
@@ -294,19 +372,55 @@ CODE = [
         "what `retrieve` puts into a list that `generate` reads by another name",
         (RETRIEVE, GENERATE, JUDGE),
         replaced("sharing.py", "= question", "= question * 2"),
-        roundabout=True,
+        project=ROUNDABOUT,
     ),
     Mutation(
         "a module that `generate` imports by a name made at run time",
         (GENERATE, JUDGE),
         replaced("plugins/polite.py", "please", "pray"),
-        roundabout=True,
+        project=ROUNDABOUT,
     ),
     Mutation(
         "the same in a folder of tests",
         (GENERATE, JUDGE),
         replaced("tests/words.py", "thanks", "many thanks"),
-        roundabout=True,
+        project=ROUNDABOUT,
+    ),
+    Mutation(
+        "a new file `yaml.py` in the place of a package that only `retrieve` uses",
+        (RETRIEVE, JUDGE),
+        appended("yaml.py", "def safe_load(text):\n    return [3, 4]\n"),
+        project=SHADOWING,
+    ),
+    Mutation(
+        "a new file in the place of a module of the standard library",
+        EVERYTHING,
+        appended("statistics.py", "def fmean(data):\n    return 0.0\n"),
+        project=SHADOWING,
+    ),
+    Mutation(
+        "a new file that an installed package imports where there is one",
+        EVERYTHING,
+        appended("wcwidth.py", "def wcswidth(text):\n    return len(text)\n"),
+        project=SHADOWING,
+    ),
+    Mutation(
+        "a function in a file that takes the place of what an installed package needs",
+        EVERYTHING,
+        replaced("certifi.py", '"nowhere"', '"elsewhere"'),
+        project=SHADOWING,
+    ),
+    Mutation(
+        "the same file is gone",
+        EVERYTHING,
+        _own_certificates_gone,
+        project=SHADOWING,
+    ),
+    Mutation(
+        "a function in a file that takes the place of what the standard library needs",
+        EVERYTHING,
+        replaced("random.py", "return 1", "return 2"),
+        project=SHADOWING,
     ),
     Mutation("a custom evaluator's function", (JUDGE,), replaced("checks.py", "< int", "<= int")),
 ]
@@ -350,7 +464,7 @@ DATA = [
         "a link to a folder in which `retrieve` opens a file leads to another (with a warning)",
         EVERYTHING,
         _link_moved,
-        roundabout=True,
+        project=ROUNDABOUT,
     ),
     Mutation("a file that only `generate` opens", (GENERATE, JUDGE), replaced("prompt.txt", "The", "Our")),
     Mutation(
@@ -390,7 +504,7 @@ NEUTRAL = [
     Mutation(
         "a function that nothing calls", NOTHING, replaced("app.py", "return text\n", "return text * 2\n")
     ),
-    Mutation("nothing, with roundabout ways", NOTHING, roundabout=True),
+    Mutation("nothing, with roundabout ways", NOTHING, project=ROUNDABOUT),
     Mutation("a module that nothing imports", NOTHING, replaced("unrelated.py", "1", "2")),
     Mutation("a file that no stage opens", NOTHING, appended("notes.md", "More.\n")),
     Mutation("metadata", NOTHING, replaced("cases.jsonl", "colours", "paint")),

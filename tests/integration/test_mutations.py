@@ -18,8 +18,8 @@ from mutations import (
     GROUPS,
     JUDGE,
     PAGE,
+    PLAIN,
     RETRIEVE,
-    ROUNDABOUT,
     Mutation,
     page_with_table,
     replaced,
@@ -43,22 +43,25 @@ def ran_once(folder: Path, files: Mapping[str, str], oloproof: Oloproof) -> Path
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory, oloproof: Oloproof) -> Path:
-    return ran_once(tmp_path_factory.mktemp("mutations") / "project", FILES, oloproof)
+def measured_projects(tmp_path_factory: pytest.TempPathFactory, oloproof: Oloproof) -> Mapping[str, Path]:
+    return {
+        name: ran_once(tmp_path_factory.mktemp("mutations") / "project", files, oloproof)
+        for name, files in FILES.items()
+    }
 
 
 @pytest.fixture(scope="module")
-def measured_roundabout(tmp_path_factory: pytest.TempPathFactory, oloproof: Oloproof) -> Path:
-    return ran_once(tmp_path_factory.mktemp("mutations") / "project", ROUNDABOUT, oloproof)
+def measured(measured_projects: Mapping[str, Path]) -> Path:
+    return measured_projects[PLAIN]
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[mutation.what for mutation in MUTATIONS])
 def test_a_change_runs_again_what_depends_on_it_and_nothing_else(
-    measured: Path, measured_roundabout: Path, tmp_path: Path, quick: Oloproof, mutation: Mutation
+    measured_projects: Mapping[str, Path], tmp_path: Path, quick: Oloproof, mutation: Mutation
 ) -> None:
     """And `identity --diff` said so before."""
     folder = tmp_path / "another place"
-    shutil.copytree(measured_roundabout if mutation.roundabout else measured, folder, symlinks=True)
+    shutil.copytree(measured_projects[mutation.project], folder, symlinks=True)
     mutation.edit(folder)
     env = {"MODEL": "small", **mutation.env}
     told = quick("identity", "--diff", "latest", "--json", cwd=folder, env=env)
@@ -102,9 +105,9 @@ def test_a_file_that_changes_back_finds_the_results_made_under_it(
 ) -> None:
     folder = tmp_path / "project"
     shutil.copytree(measured, folder)
-    (folder / "corpus.json").write_text(FILES["corpus.json"].replace("sky", "sea"))
+    (folder / "corpus.json").write_text(FILES[PLAIN]["corpus.json"].replace("sky", "sea"))
     oloproof("run", cwd=folder, env={"MODEL": "small"})
-    (folder / "corpus.json").write_text(FILES["corpus.json"])
+    (folder / "corpus.json").write_text(FILES[PLAIN]["corpus.json"])
     noted(folder)
     oloproof("run", cwd=folder, env={"MODEL": "small"})
     assert noted(folder) == {}

@@ -199,6 +199,18 @@ def test_describe_tells_where_the_projects_modules_are_looked_for(make_workers: 
     assert reply.value["modules"]["app"] == f"{root}/app.py"
 
 
+def test_describe_tells_which_names_something_installed_has_too(make_workers: MakeWorkers) -> None:
+    """And does not count its own look into the folders as the app's."""
+    found = make_workers()
+    (found.folder / "src").mkdir()
+    for name in ("yaml.py", "src/numpy.py", "statistics.py", "wording.py", "pydantic.txt", "pip.dist-info"):
+        (found.folder / name).touch()
+    found.checkout.__dict__["environment"] += (("PYTHONPATH", str(found.folder / "src")),)
+    reply = found.call({"op": "describe"})
+    assert reply.value["installed"] == ["numpy", "pydantic", "yaml"]
+    assert not any(name.endswith("./") for group in reply.reads or () for name, _ in group)
+
+
 def test_packages_are_told_as_the_module_about_them_tells_here(make_workers: MakeWorkers) -> None:
     from oloproof.identity.packages import package_facts
 

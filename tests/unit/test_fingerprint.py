@@ -46,6 +46,7 @@ class Project:
         packages: Callable[[frozenset[str]], PackageFacts] = facts,
         python: str = "3.11",
         cache: ParseCache | None = None,
+        installed: frozenset[str] = frozenset(),
     ) -> CodeIdentity:
         modules = {}
         for name in imported:
@@ -53,7 +54,7 @@ class Project:
             modules[name] = str(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
 
         def identity(cache: ParseCache | None) -> CodeIdentity:
-            return code_identity(target, modules, [str(self.root)], python, packages, cache)
+            return code_identity(target, modules, [str(self.root)], python, packages, cache, installed)
 
         if cache is not None:
             return identity(cache)

@@ -345,7 +345,7 @@ def test_code_from_text_brings_the_whole_module(edit: Edit, body: str) -> None:
     assert edit(files, "'h'", "'i'") == RETRIEVE
     assert edit(files, "'t'", "'u'", "tools.py") == RETRIEVE  # the text may say tools.tool()
     assert edit(files, "return 2", "return 3") == BOTH
-    assert edit(files, "'o'", "'p'", "other.py", imported=("app", "other")) == NONE
+    assert edit(files, "'o'", "'p'", "other.py") == NONE
 
 
 @pytest.mark.parametrize(
