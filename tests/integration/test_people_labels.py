@@ -382,6 +382,22 @@ def test_answers_are_judged_in_the_terminal_one_by_one_and_later_the_rest(
 
 
 @pytest.mark.parametrize(
+    ("argument", "problem"),
+    [
+        (("--seed", "-5"), "of at least 0, found '-5'"),
+        (("--sample", "0"), "of at least 1, found '0'"),
+        (("--sample", "12345678901"), "of at least 1 and at most nine digits, found '12345678901'"),
+    ],
+)
+def test_a_number_that_cannot_be_is_told_with_what_it_may_be(argument: tuple[str, str], problem: str) -> None:
+    done = subprocess.run(
+        command("labels", "export", "latest", "--criterion", "c", *argument), capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert f"{argument[0]}: expected a whole number {problem}" in done.stderr
+
+
+@pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (("labels", "export", "latest", "--criterion", "nope"), "has no judge nope; its judges: polite"),
@@ -390,10 +406,6 @@ def test_answers_are_judged_in_the_terminal_one_by_one_and_later_the_rest(
             "has no judge ../../x; its judges: polite",
         ),
         (("judges", "check", "nope"), "has no judge nope; its judges: polite"),
-        (
-            ("labels", "export", "latest", "--criterion", "polite", "--seed", "-5"),
-            "--seed: expected a whole number of at least 0, found '-5'",
-        ),
         (("labels", "import", "missing.csv"), "missing.csv: cannot be read"),
         (("labels", "import", "oloproof.yaml"), "oloproof.yaml"),
     ],
