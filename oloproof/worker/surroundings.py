@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from importlib.machinery import all_suffixes
 from typing import Any
 
 from oloproof.worker.current import reading_for_us
@@ -17,8 +18,8 @@ from oloproof.worker.current import reading_for_us
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _FACTS = os.path.join(_PACKAGE, "identity", "packages.py")
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
-#: What folders end in that tell of a distribution.
-_FACTS_OF = (".dist-info", ".egg-info", ".data")
+#: What the files of modules end in.
+_MODULES = tuple(all_suffixes())
 
 
 def python_version() -> str:
@@ -67,12 +68,14 @@ def also_installed(search: list[str]) -> list[str]:
 
 
 def _top_levels(folders: Iterable[str]) -> set[str]:
+    """The names of modules and packages in some folders, whatever else lies there."""
     found: set[str] = set()
     for folder in folders:
-        with suppress(OSError):
-            found.update(
-                name.partition(".")[0] for name in os.listdir(folder) if not name.endswith(_FACTS_OF)
-            )
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                name, dot, _ = entry.name.partition(".")
+                if entry.name.endswith(_MODULES) if dot else entry.is_dir():
+                    found.add(name)
     return found
 
 

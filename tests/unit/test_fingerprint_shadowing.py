@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from test_fingerprint import ALL, BOTH, GENERATE, NONE, Project, app, changed, project
 from test_fingerprint_packages import APART, versions
 
 from oloproof.identity.fingerprint import CodeIdentity, PackageFacts
+from oloproof.worker.surroundings import also_installed
 
 __all__ = ["project"]  # a fixture
 
@@ -133,3 +136,25 @@ def test_all_stages_are_there(project: Project) -> None:
     before = identity(project)
     project.write({"random.py": "X = 2\n"})
     assert changed(before, identity(project)) == ALL
+
+
+def test_only_names_of_modules_are_looked_at_for_what_is_installed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    for folder in (ours, theirs):
+        for name in (
+            "plain.py",
+            "built.abi3.so",
+            "README.md",
+            "LICENSE",
+            ".hidden",
+            "tool-1.0.dist-info/RECORD",
+        ):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("", encoding="utf-8")
+        (folder / "package").mkdir()
+        (folder / "__pycache__").mkdir()
+    (ours / "alone.py").write_text("", encoding="utf-8")
+    monkeypatch.setattr("sys.path", [str(ours), str(theirs), str(tmp_path / "missing")])
+    assert also_installed([str(ours)]) == ["built", "package", "plain"]
