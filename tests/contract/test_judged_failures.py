@@ -154,6 +154,21 @@ def test_failures_that_a_judge_found_are_diagnosed_as_others_and_what_that_takes
     assert suite.record("diagnose", "latest", *DIAGNOSE[2:4], "--criterion", "right")["judges"]["calls"] == 0
 
 
+def test_a_control_without_a_verdict_leaves_its_failure_unresolved(suite: Suite) -> None:
+    suite.edit(
+        '        if "mute" in question:\n',
+        '        if "mute" in question:\n'
+        '            with open(os.environ["TURNS"] + "-mute", "a+") as file:\n'
+        '                file.write("x")\n'
+        "                if file.tell() == 2:\n"
+        '                    return {"answer": "Well. fault:chatty"}\n',
+    )
+    suite.run()
+    (case,) = [each for each in suite.record(*DIAGNOSE)["cases"] if each["case_id"] == "mute"]
+    assert (case["control"], case["gold"]) == ("missing", "failed")
+    assert (case["label"], case["reason"]) == ("UNRESOLVED", "intervention_evidence_missing")
+
+
 def test_a_diagnosis_without_judges_tells_of_none(suite: Suite) -> None:
     suite.run()
     assert "Judges:" not in suite.text(*DIAGNOSE[:4], "--criterion", "right")
