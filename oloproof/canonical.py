@@ -5,43 +5,10 @@ Keys are sorted, no white space, no escapes beyond JSON's own, NaN and infinitie
 
 from __future__ import annotations
 
-import json
-import json.encoder
-from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
-#: What `json` makes anew for each value that it encodes, which takes longer than a small value does.
-_make_encoder: Callable[..., Any] | None = getattr(json.encoder, "c_make_encoder", None)
-
-
-def json_writer(
-    *,
-    ensure_ascii: bool = True,
-    allow_nan: bool = True,
-    sort_keys: bool = False,
-    separators: tuple[str, str] = (", ", ": "),
-) -> Callable[[Any], str]:
-    """A function that gives the text which `json.dumps` gives with these settings, sooner when it is called often. For
-    values that do not contain themselves."""
-    encoder = json.JSONEncoder(
-        ensure_ascii=ensure_ascii,
-        allow_nan=allow_nan,
-        sort_keys=sort_keys,
-        separators=separators,
-        check_circular=False,
-    )
-    if _make_encoder is None:
-        return encoder.encode
-    text = json.encoder.encode_basestring_ascii if ensure_ascii else json.encoder.encode_basestring
-    between, after_key = separators
-    parts = _make_encoder(None, encoder.default, text, None, after_key, between, sort_keys, False, allow_nan)
-
-    def write(value: Any) -> str:
-        return "".join(parts(value, 0))
-
-    return write
-
+from oloproof.jsontext import json_writer
 
 _canonical = json_writer(allow_nan=False, sort_keys=True, separators=(",", ":"))
 _given = json_writer(allow_nan=False, separators=(",", ":"))

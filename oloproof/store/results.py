@@ -10,9 +10,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from oloproof.canonical import digest, json_writer
+from oloproof.canonical import digest
 from oloproof.identity.files import NOTHING_READ, FileSet
 from oloproof.identity.system import text_id
+from oloproof.jsontext import json_writer
 from oloproof.once import once
 from oloproof.records import FAILED, PASSED, Candidate, Execution, Judgment, State
 from oloproof.store.database import Database, Entry, in_parts, marks

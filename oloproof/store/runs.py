@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from oloproof.canonical import canonical_json, digest, given_json, json_writer
+from oloproof.canonical import canonical_json, digest, given_json
 from oloproof.errors import ConfigurationError
 from oloproof.jsonform import from_json, to_json
+from oloproof.jsontext import json_writer
 from oloproof.records import Attempt, Case, StageError
 from oloproof.run_records import CaseRow, Run, judgment_from_json, judgment_to_json
 from oloproof.store.database import Database, in_parts, marks

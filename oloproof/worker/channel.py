@@ -5,17 +5,19 @@ Loaded inside the worker, so standard library only.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from typing import Any
 
+from oloproof.jsontext import json_writer
 from oloproof.worker.printing import file_identity
 
 #: Exit status that says: the user's code closed or replaced the pipes.
 PIPES_LOST = 114
 #: Exit status that says: what an earlier call left behind raised something before the next request was taken.
 LEFTOVER = 115
+
+_compact_json = json_writer(separators=(",", ":"))
 
 
 class Channel:
@@ -52,4 +54,4 @@ class Channel:
 
 
 def encoded(reply: dict[str, Any]) -> bytes:
-    return json.dumps(reply, separators=(",", ":")).encode() + b"\n"
+    return _compact_json(reply).encode() + b"\n"

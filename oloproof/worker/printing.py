@@ -84,6 +84,8 @@ def _page_text(page: bytes) -> str:
 def read_log(fd: int) -> str:
     """The text of a log file, a long one without its middle."""
     size = os.fstat(fd).st_size
+    if not size:
+        return ""
     if size <= LOG_HEAD + LOG_TAIL:
         return os.pread(fd, size, 0).decode("utf-8", "replace")
     head = os.pread(fd, LOG_HEAD, 0).decode("utf-8", "replace")

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from oloproof.canonical import json_writer
+from oloproof.jsontext import json_writer
 from oloproof.worker.account import Account
 from oloproof.worker.channel import LEFTOVER, PIPES_LOST
 from oloproof.worker.failures import lacks_memory, too_small

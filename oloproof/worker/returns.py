@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 from oloproof.contract import Passage, Retrieval
+from oloproof.jsontext import json_writer
 
 #: Longest answer, query, or texts of one retrieval taken together, in characters.
 MAX_RECORD = 16_000_000
@@ -124,7 +125,10 @@ def verdict(value: Any, name: str) -> bool | float | None:
 def json_text(value: Any, where: str) -> str:
     """The JSON text of a value. Raises InvalidReturn, in which `where` names the value."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain_or_refuse)
+        try:
+            text = _strict_json(value)
+        except RecursionError:  # it is nested too deep or contains itself: this tells which
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain_or_refuse)
         text.encode()
     except InvalidReturn as error:
         raise InvalidReturn(f"{where} {error}") from None
@@ -189,6 +193,9 @@ def _plain_or_refuse(value: Any) -> Any:
     if plain is value or type(plain).__module__ == "numpy":
         raise InvalidReturn(f"holds {kind(value)}, which is not JSON")
     return plain
+
+
+_strict_json = json_writer(ensure_ascii=False, allow_nan=False, default=_plain_or_refuse)
 
 
 def depth_exceeds(value: Any, limit: int) -> bool:

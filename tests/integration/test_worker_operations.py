@@ -226,7 +226,7 @@ def test_a_worker_loads_nothing_of_ours_but_its_own_part(make_workers: MakeWorke
     )
     (line,) = [line for line in reply.log.splitlines() if line.startswith("loaded")]
     worker = {name for name in line.split()[1:] if name.startswith("oloproof.worker")}
-    assert set(line.split()[1:]) == {"oloproof", "oloproof.contract"} | worker
+    assert set(line.split()[1:]) == {"oloproof", "oloproof.contract", "oloproof.jsontext"} | worker
     assert not worker & {f"oloproof.worker.{name}" for name in ("process", "calls", "lending", "shared")}
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oloproof.canonical import canonical_json, digest, framed, given_json, json_writer
+from oloproof.canonical import canonical_json, digest, framed, given_json
+from oloproof.jsontext import json_writer
 
 leaves = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
