@@ -183,7 +183,7 @@ class Database:
         found = {identity: waiting[identity] for identity in ids if identity in waiting}
         for part in in_parts(ids if not found else [identity for identity in ids if identity not in found]):
             rows = self.read(f"SELECT * FROM {table} WHERE id IN ({marks(part)})", tuple(part))
-            found.update((row[0], row) for row in rows)
+            found |= {row[0]: row for row in rows}
         return found
 
     def variants(self, table: str, identities: Sequence[Any]) -> dict[Any, list[Entry]]:

@@ -22,6 +22,8 @@ from oloproof.store.database import Database, Entry, in_parts, marks
 MAX_TEXTS_AT_HAND = 8_000_000
 
 _compact_json = json_writer(ensure_ascii=False, separators=(",", ":"))
+#: The value that a text of ours begins with, and where it ends.
+_decode = json.JSONDecoder().raw_decode
 
 
 @dataclass(frozen=True)
@@ -247,7 +249,7 @@ class Results:
                         candidates=_candidates(candidates) if candidates else (),
                         top_k=top_k,
                         kept=kept,
-                        output=json.loads(output),
+                        output=_decode(output)[0],
                         gold=_candidates(gold) if gold else None,
                         hit=True,
                         retrieval=retrieval,
@@ -331,4 +333,5 @@ def _columns(key: Key) -> tuple[bytes, bytes, bytes]:
 
 
 def _candidates(text: str) -> tuple[Candidate, ...]:
-    return tuple([Candidate(*row) for row in json.loads(text)])
+    rows, _ = _decode(text)
+    return tuple(map(Candidate._make, rows))

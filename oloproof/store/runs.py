@@ -60,9 +60,9 @@ class Runs:
                     _plain_json([judgment_to_json(j) for j in row.judgments]),
                     _readable_json(row.tags),
                     None if row.error is None else _readable_json(row.error),
-                    _plain_json(row.seconds),
+                    _plain_json(row.seconds) if row.seconds else "{}",
                     row.log,
-                    _readable_json(row.attempts),
+                    _readable_json(row.attempts) if row.attempts else "[]",
                     row.retrieval,
                     row.kept,
                 )
