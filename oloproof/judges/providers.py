@@ -123,7 +123,11 @@ def _read(model: Model, status: int, text: str) -> Answered:
     if status != 200:
         return _refused(status, found, text)
     if not isinstance(found, dict):
-        return Answered(fault="judge_answer_unreadable", detail=text or "the answer is empty", retry=True)
+        return Answered(
+            fault="judge_answer_unreadable",
+            detail=text if text.strip() else "the answer is empty",
+            retry=True,
+        )
     try:
         return _anthropic(found) if model.provider == "anthropic" else _openai(found)
     except (KeyError, IndexError, TypeError, AttributeError):

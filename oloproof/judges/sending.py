@@ -88,7 +88,11 @@ class _Way:
     def __init__(self, model: Model, key: str) -> None:
         import requests
 
+        from oloproof.judges.timely import TimelyAdapter
+
         self._session: Session = requests.Session()
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, TimelyAdapter())
         sent = requests.Request("POST", address(model), headers=headers(model, key or None), auth=_as_it_is)
         self._request: PreparedRequest = self._session.prepare_request(sent)
         self._request.headers["Content-Type"] = "application/json"

@@ -128,6 +128,8 @@ class ModelServer(Proxied):
             time.sleep(30)
         if fault == "dripping":
             return _drip(handler)
+        if fault == "dripping-headers":
+            return _drip_headers(handler)
         if fault == "cut":
             handler.send_response(200)
             handler.send_header("Content-Length", "1000")
@@ -144,6 +146,15 @@ class ModelServer(Proxied):
         kept = {n: v for n, v in handler.headers.items() if n.lower() not in ("host", "accept-encoding")}
         status, given, found = self.upstream("POST", handler.path, data, kept)
         send(handler, status, found, {"Retry-After": value} if (value := given.get("Retry-After")) else {})
+
+
+def _drip_headers(handler: BaseHTTPRequestHandler) -> None:
+    """A header every now and then, so that none is late and the answer never begins."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+    for number in range(90):
+        handler.wfile.write(f"X-{number}: y\r\n".encode())
+        handler.wfile.flush()
+        time.sleep(0.1)
 
 
 def _drip(handler: BaseHTTPRequestHandler) -> None:

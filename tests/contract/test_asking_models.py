@@ -94,7 +94,7 @@ def test_a_fault_has_a_name_and_only_what_may_pass_is_asked_again(
     assert bool(asker.lines) == (requests > 1 or fault in ("wrong-key", "no-model", "asked-far-too-often"))
 
 
-@pytest.mark.parametrize("fault", ["late", "dripping"])
+@pytest.mark.parametrize("fault", ["late", "dripping", "dripping-headers"])
 def test_an_answer_that_is_not_there_in_time_is_given_up(models: ModelServer, fault: str) -> None:
     answered = Asker(models).ask(f"fault:{fault}", timeout=0.3)
     assert (answered.fault, answered.detail) == ("judge_timed_out", "no answer within 0.3 s")
