@@ -24,6 +24,8 @@ _HYPHENS = re.compile(r"[‐-–−]")
 _DASHES = re.compile(r"[—―]")
 #: Around a place, "|": numbers such as 10,000 and 1.5, words such as non-refundable, and the end of one such as can't.
 _JOINED = re.compile(r"\d\|[.,]\d|\d[.,]\|\d|[^\W\d_]\|[-'][^\W\d_]|[^\W\d_]-\|[^\W\d_]")
+#: Small digits, fractions and digits in circles stay what they are: 10² is not 102.
+_OWN = re.compile(r"([²³¹¼-¾⁰-₟⅐-⅟↉①-⓿]+)")
 _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "«": '"', "»": '"'})
 
 
@@ -117,12 +119,14 @@ def _within_a_word(text: str, place: int) -> bool:
 
 
 def _in_words(character: str) -> bool:
-    return character.islower() or character.isdecimal()
+    return character.islower() or character.isnumeric()
 
 
 def _plain(text: str) -> str:
     """A text without what people and models do not tell apart: case, white space, kinds of quotes and dashes."""
-    folded = unicodedata.normalize("NFKC", text).translate(_QUOTES).casefold()
+    parts = _OWN.split(text)
+    parts[::2] = [unicodedata.normalize("NFKC", part) for part in parts[::2]]
+    folded = "".join(parts).translate(_QUOTES).casefold()
     parted = _DASHES.sub(" - ", _HYPHENS.sub("-", folded))
     return " ".join(parted.split()).strip("\"'… .")
 
