@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oloproof.comparison import PairedMetric, PairedSliceRow
 from oloproof.records import Metric
+from oloproof.report.run_text import FAULTS
 from oloproof.settings.rules import ALL
 from oloproof.statistics.agreement import CorrectedRate
 from oloproof.statistics.figures import percent, percent_interval
@@ -25,6 +26,8 @@ from oloproof_ci.sections.words import NAME, base_name, counted, listed, named
 
 #: How many metrics the slices' table has columns for.
 _MAX_SLICE_METRICS = 6
+#: How many reasons of missing judgments it tells of a metric.
+_MAX_FAULTS = 4
 
 
 def metrics_section(report: Report, room: Room) -> str:
@@ -38,9 +41,23 @@ def metrics_section(report: Report, room: Room) -> str:
     ]
     if total > room.metrics:
         parts.append(f"and {counted(total - room.metrics, 'more metric')}")
+    parts += [_faults(metric) for metric in report.head.metrics[: room.metrics]]
     parts += [_corrected(rate) for rate in report.head.corrected[: room.metrics]]
     parts.append(_unpaired(report, room))
     return "\n\n".join(part for part in parts if part)
+
+
+def _faults(metric: Metric) -> str:
+    """Why a judge, or an evaluator of the user's, gave no judgments here; empty when it gave them all."""
+    reasons = {why: count for why, count in metric.missing_reasons.items() if why.startswith(FAULTS)}
+    if not reasons:
+        return ""
+    told = [f"{named(why)} {count}" for why, count in list(reasons.items())[:_MAX_FAULTS]]
+    if len(reasons) > _MAX_FAULTS:
+        told.append(counted(len(reasons) - _MAX_FAULTS, "more reason"))
+    return f"No judgment of {named(metric.criterion)} here for {counted(sum(reasons.values()), 'case')}: " + (
+        ", ".join(told) + "."
+    )
 
 
 def _corrected(rate: CorrectedRate) -> str:

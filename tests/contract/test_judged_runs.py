@@ -497,6 +497,7 @@ def test_a_pull_request_shows_what_its_judge_finds_and_takes(project: JudgedProj
     # The base's three answers, the head's two other ones, and one of these once more, since it was unusable.
     assert report["judges"]["calls"] == project.models.asked() == 6
     assert "judges: 6 calls, " in comment
+    assert "No judgment of `grounded` here for 1 case: `judge_unusable` 1." in comment
     assert KEY not in comment + json.dumps(report)
 
 

@@ -1052,6 +1052,15 @@ def test_missing_and_excluded_pairs_are_counted() -> None:
     assert "9 paired · 2 missing · 2 excluded (`no_relevance_labels`)" in text
 
 
+def test_why_a_judge_gave_no_judgment_stands_below_the_metrics() -> None:
+    reasons = {"judge_no_key": 3, "field_missing": 2, **{f"judge_{name}": 1 for name in "abcd"}}
+    odd = replace(metric("polite", 9, missing=9), missing_reasons=reasons)
+    text = comment(alone_report(head=side(metrics=(odd,))))
+    told = "`judge_no_key` 3, `judge_a` 1, `judge_b` 1, `judge_c` 1, 1 more reason"
+    assert f"No judgment of `polite` here for 7 cases: {told}." in text
+    assert "No judgment" not in comment(calm_report())
+
+
 def test_without_a_base_the_metrics_stand_alone() -> None:
     text = comment(alone_report(head=side(metrics=(metric("answer_correct", 9, missing=1),))))
     assert "| Interval [95%] | Cases |" in text
