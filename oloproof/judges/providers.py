@@ -163,6 +163,10 @@ def _anthropic(found: Mapping[str, Any]) -> Answered:
         return Answered(tokens=tokens, fault="judge_refused", detail="the model refused to answer")
     if found.get("stop_reason") == "max_tokens":
         return Answered(tokens=tokens, fault="judge_truncated", detail="the answer is longer than max_tokens")
+    if found.get("stop_reason") == "model_context_window_exceeded":
+        return Answered(
+            tokens=tokens, fault="judge_prompt_too_long", detail="prompt and answer exceed the model's window"
+        )
     blocks = found["content"]
     for block in blocks:
         if block["type"] == "tool_use":
@@ -195,7 +199,15 @@ _LASTING = frozenset({401, 404})
 #: What is said of a status where the provider says nothing.
 _UNSAID = {3: "sends to another address, which is not followed"}
 #: Words by which providers tell of a prompt beyond the model's window.
-_TOO_LONG = ("context_length", "context length", "too long", "maximum context", "too many tokens")
+_TOO_LONG = (
+    "context_length",
+    "context length",
+    "context size",
+    "context window",
+    "too long",
+    "maximum context",
+    "too many tokens",
+)
 
 
 def _refused(status: int, found: Any, text: str) -> Answered:

@@ -264,6 +264,8 @@ def error(message: str, code: str | None = None) -> str:
         (OPENAI, 400, error("x", "context_length_exceeded"), "judge_prompt_too_long", False),
         (CLAUDE, 400, error("prompt is too long: 300000 tokens"), "judge_prompt_too_long", False),
         (CLAUDE, 413, error("request too large"), "judge_prompt_too_long", False),
+        (CLAUDE, 200, claude(WORDS, stop="model_context_window_exceeded"), "judge_prompt_too_long", False),
+        (OWN, 400, error("request exceeds the available context size"), "judge_prompt_too_long", False),
         (OPENAI, 401, error("Incorrect API key"), "judge_key_refused", False),
         (OPENAI, 403, "forbidden", "judge_key_refused", False),
         (OPENAI, 404, error("model does not exist"), "judge_model_unknown", False),
