@@ -1,6 +1,6 @@
 """What a stage may return: the checks, and the plain JSON that is recorded.
 
-Loaded inside the user's own interpreter, so it uses the standard library and the contract module only.
+Loaded inside the user's own interpreter, so it uses the standard library, the contract module and `jsontext` only.
 """
 
 from __future__ import annotations

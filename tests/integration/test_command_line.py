@@ -323,6 +323,7 @@ def test_an_app_meets_no_package_of_ours_in_its_process(make_project: MakeProjec
     assert {name for name in ours if not name.startswith("oloproof.worker")} == {
         "oloproof",
         "oloproof.contract",
+        "oloproof.jsontext",
     }
 
 
