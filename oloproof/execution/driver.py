@@ -19,6 +19,9 @@ T = TypeVar("T")
 IDLE_EVERY = 0.02
 #: How much longer than that took is waited before it is done again: it takes a twentieth of the time at most.
 IDLE_SHARE = 19
+#: The longest that is waited for it, in seconds: until then what was written keeps other processes from writing. If it
+#: took long since those were writing, all would wait for each other.
+IDLE_AT_LEAST_EVERY = 0.2
 
 
 #: Requests that run the system or a part of it, not only what judges it.
@@ -84,7 +87,7 @@ class Driver:
             started = monotonic()
             self._idle()
             took = monotonic() - started
-            self._idle_from = monotonic() + max(IDLE_EVERY, IDLE_SHARE * took)
+            self._idle_from = monotonic() + min(IDLE_AT_LEAST_EVERY, max(IDLE_EVERY, IDLE_SHARE * took))
             done = calls.next_done()
             assert done is not None
         (label, steps), reply = done

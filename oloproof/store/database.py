@@ -229,6 +229,12 @@ class Database:
         except sqlite3.Error as error:
             raise self._failure(error) from None
 
+    def write_among_others(self, statement: str, rows: list[Entry]) -> None:
+        """As `write`; while others write too it is committed at once, since they wait for as long as it is not."""
+        self.write(statement, rows)
+        if self.shared:
+            self.commit()
+
     def read(self, statement: str, parameters: Entry = ()) -> sqlite3.Cursor:
         """What a query finds; it does not see entries that wait."""
         try:

@@ -35,8 +35,10 @@ class JudgeCalls:
         said = (answered.text, answered.fault, answered.detail, tokens.input, tokens.output)
         row = (identity, model, *said, self._clock())
         way = "REPLACE" if anew else "IGNORE"
-        self._database.write(f"INSERT OR {way} INTO judge_call VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [row])
         self._database.claims.settle(identity)
+        self._database.write_among_others(
+            f"INSERT OR {way} INTO judge_call VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [row]
+        )
         return self.find([identity])[identity]
 
 

@@ -291,7 +291,7 @@ class Results:
     def replace_judgment(self, identity: bytes, execution: bytes, said: Judgment) -> None:
         """Keep a judgment in place of the one that was kept under the same identity."""
         row = (identity, execution, said.state, said.value, said.reason)
-        self._database.write("INSERT OR REPLACE INTO judgment VALUES (?, ?, ?, ?, ?)", [row])
+        self._database.write_among_others("INSERT OR REPLACE INTO judgment VALUES (?, ?, ?, ?, ?)", [row])
 
     def put_judgments(self, execution: bytes, judgments: Iterable[tuple[bytes, Judgment]]) -> None:
         """Keep judgments of an execution, each under its identity."""
