@@ -110,6 +110,8 @@ def read_answer(
     spoken, detail = _whole(answered.text), _whole(answered.detail)
     if len(key) >= SHORTEST_KEY:
         detail = detail.replace(key, "***")
+        if "\\" in spoken:
+            spoken = _spelled_out(spoken, key)
         if key in spoken and not _stands_in(asked, key):
             spoken = spoken.replace(key, "***")
     return replace(answered, text=spoken, detail=_cut(detail))
@@ -132,6 +134,15 @@ def _read(model: Model, status: int, text: str) -> Answered:
         return _anthropic(found) if model.provider == "anthropic" else _openai(found)
     except (KeyError, IndexError, TypeError, AttributeError):
         return Answered(fault="judge_answer_unreadable", detail=text, retry=True)
+
+
+def _spelled_out(text: str, key: str) -> str:
+    """JSON without the escapes that a key in it was hidden behind; any other text as it is."""
+    try:
+        plain = _whole(json.dumps(json.loads(text), ensure_ascii=False))
+    except (ValueError, RecursionError):
+        return text
+    return plain if key in plain else text
 
 
 def _stands_in(asked: Mapping[str, Any] | None, key: str) -> bool:

@@ -292,6 +292,11 @@ def test_a_key_is_hidden_wherever_a_provider_repeats_it_and_however_long_it_goes
     refused = read_answer(OPENAI, 200, openai(None, refusal="your key: " + key), key)
     spoken = read_answer(OPENAI, 200, openai(f"your key is {key}"), key)
     assert [key in refused.detail, key in spoken.text] == [len(key) < 4] * 2
+    letters = "".join(f"\\u{ord(letter):04x}" for letter in key)
+    for escaped in (letters, key.replace("/", "\\/")):
+        hidden = f'{{"verdict": "grounded", "rationale": "{escaped} \\ud800"}}'
+        found = read_answer(OPENAI, 200, openai(hidden), key)
+        assert (key in json.loads(found.text)["rationale"]) == (len(key) < 4)
 
 
 def test_a_word_in_the_place_of_a_key_may_be_quoted_from_a_passage() -> None:
