@@ -76,6 +76,7 @@ def _acknowledged(connection: socket.socket) -> float:
         fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, waiting)
         if not waiting[0]:
             break
+        time.sleep(0.0005)
     return passed
 
 
@@ -96,7 +97,7 @@ def _ask(server: Server, times: int) -> list[Answered]:
 def test_a_server_that_sends_headers_first_is_not_kept_from_sending_the_rest(server: Server) -> None:
     assert [each.text for each in _ask(server, 8)] == ["yes"] * 8
     # A connection starts with acknowledging at once; left to itself, it delays each from the second answer on by 40 ms.
-    assert min(server.waits[1:]) < 0.03
+    assert min(server.waits[1:]) < 0.035
 
 
 def test_all_questions_of_a_thread_go_over_one_connection_each_with_its_own_length(server: Server) -> None:
