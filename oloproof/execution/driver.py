@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 from typing import Any, TypeVar
 
-from oloproof.execution.calls import Calls
+from oloproof.execution.calls import TO_MODEL, Calls
 from oloproof.execution.steps import StepsTo
 from oloproof.turns import WAIT, Turn
 from oloproof.worker.process import Reply
@@ -22,7 +22,8 @@ IDLE_SHARE = 19
 #: The longest that is waited for it, in seconds: until then what was written keeps other processes from writing. If it
 #: took long since those were writing, all would wait for each other.
 IDLE_AT_LEAST_EVERY = 0.2
-
+#: How long an answer of a model waits for it at most: it was paid for, and a kill would lose it.
+IDLE_WHEN_PAID = 0.05
 
 #: Requests that run the system or a part of it, not only what judges it.
 STAGES = frozenset({"retrieve", "rerank", "count_tokens", "generate"})
@@ -55,7 +56,7 @@ class Driver:
         """Yields each label with what its steps ended in, in the order in which they finish.
 
         `work` is read no further ahead than needed. `idle` is called when there is nothing to do but wait, though
-        not more often than every 20 ms, and at the end.
+        not more often than every 20 ms, soon after an answer of a model, and at the end.
         """
         calls = self._open_calls()
         pending = 0
@@ -90,7 +91,9 @@ class Driver:
             self._idle_from = monotonic() + min(IDLE_AT_LEAST_EVERY, max(IDLE_EVERY, IDLE_SHARE * took))
             done = calls.next_done()
             assert done is not None
-        (label, steps), reply = done
+        (label, steps, op), reply = done
+        if op == TO_MODEL:
+            self._idle_from = min(self._idle_from, monotonic() + IDLE_WHEN_PAID)
         ended = self._advance(calls, label, steps, reply)
         return None if ended is None else (label, ended)
 
@@ -110,7 +113,7 @@ class Driver:
         if not self._called and message["op"] in STAGES:
             self._before_first_call()
             self._called = True
-        calls.submit((label, steps), message)
+        calls.submit((label, steps, message["op"]), message)
         return None
 
     def _wake(self) -> None:
