@@ -81,22 +81,55 @@ def fingerprint(project: Path) -> tuple[float, float]:
     """Fingerprinting every module of a project, none of which was seen before; and only parsing them."""
     import ast
 
+    from oloproof.identity.fingerprint import MemoryCache
+    from oloproof.identity.sources import undisturbed
+
     files = sorted(project.glob("**/*.py"))
-    parse = _best(lambda: [ast.parse(file.read_bytes()) for file in files], 3)
-    return _best(lambda: _identify(project, files, None), 3), parse
+
+    def parse() -> None:
+        with undisturbed():
+            for file in files:
+                ast.parse(file.read_bytes())
+
+    return _best(lambda: _identify(project, files, MemoryCache()), 3), _best(parse, 3)
+
+
+def fingerprint_edited(project: Path) -> tuple[float, float]:
+    """The same when one file was changed since; and only reading the files and their digests."""
+    import itertools
+
+    from oloproof.identity.fingerprint import MemoryCache
+
+    files = sorted(project.glob("**/*.py"))
+    cache, numbers = MemoryCache(), itertools.count()
+    _identify(project, files, cache)
+    edited = files[len(files) // 2]
+    text = edited.read_text(encoding="utf-8")
+
+    def edit_and_identify() -> None:
+        edited.write_text(f"{text}\nEDITED = {next(numbers)}\n", encoding="utf-8")
+        _identify(project, files, cache)
+
+    seconds = _best(edit_and_identify)
+    edited.write_text(text, encoding="utf-8")
+    return seconds, _best(lambda: _digests(files))
 
 
 def fingerprint_again(project: Path) -> tuple[float, float]:
     """The same when all were seen before; and only reading the files and their digests."""
-    import hashlib
-
     from oloproof.identity.fingerprint import MemoryCache
 
     files = sorted(project.glob("**/*.py"))
     cache = MemoryCache()
     _identify(project, files, cache)
-    read = _best(lambda: [hashlib.sha256(file.read_bytes()).digest() for file in files])
-    return _best(lambda: _identify(project, files, cache)), read
+    return _best(lambda: _identify(project, files, cache)), _best(lambda: _digests(files))
+
+
+def _digests(files: list[Path]) -> None:
+    import hashlib
+
+    for file in files:
+        hashlib.sha256(file.read_bytes()).digest()
 
 
 def _identify(project: Path, files: list[Path], cache: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Container
 from pathlib import Path
@@ -158,4 +159,36 @@ def many_modules(folder: Path, count: int) -> Path:
         (folder / "project" / f"part{number}.py").write_text(text, encoding="utf-8")
     imports = "\n".join(f"from project import part{number}" for number in range(count - 1))
     (folder / "app.py").write_text(_APP.format(imports=imports), encoding="utf-8")
+    return folder
+
+
+_OWN_APP = """\
+from oloproof import Passage, Retrieval, rag_system
+
+from engine.cli import main
+from engine.workplace import evaluate, foreseen
+
+
+@rag_system(name="own", version="1", depth=3, top_k=1)
+class Rag:
+    def retrieve(self, input, depth):
+        foreseen(input, depth, None)
+        return Retrieval(input, depth, (Passage("a", 1.0, "b"),))
+
+    def generate(self, input, context):
+        evaluate(input)
+        return {"answer": main([input])}
+"""
+
+
+def own_engine(folder: Path) -> Path:
+    """A project as people write them: our own engine under another name, nearly all of which its app reaches."""
+    source = Path(__file__).resolve().parent.parent / "oloproof"
+    for file in source.rglob("*.py"):
+        target = folder / "engine" / file.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(
+            re.sub(r"\boloproof\b", "engine", file.read_text(encoding="utf-8")), encoding="utf-8"
+        )
+    (folder / "app.py").write_text(_OWN_APP, encoding="utf-8")
     return folder

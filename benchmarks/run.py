@@ -19,7 +19,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judging import IN_FLIGHT, LATENCY, judged_project
-from projects import FAILING, copy_example, enlarge_example, forget, keep_store, many_modules, restore_store
+from projects import (
+    FAILING,
+    copy_example,
+    enlarge_example,
+    forget,
+    keep_store,
+    many_modules,
+    own_engine,
+    restore_store,
+)
 from tabulate import tabulate
 from timing import OLOPROOF, Measured, best_of, run_once
 
@@ -111,13 +120,8 @@ def _rows(folder: Path, times: int) -> Iterator[Row]:
     what = f"compare, {MANY_CASES:,} cases, 5 metrics, {SLICES} slices"
     yield Row(what, _compare(wide, times), 2.0, 200, reference, least)
 
-    modules = many_modules(folder / "modules", MODULES)
-    code, least = _probe("fingerprint", modules, times)
-    what = f"fingerprint, {MODULES} modules, none seen before"
-    yield Row(what, Measured(code), 0.5, None, "ast.parse of the files", least)
-    code, least = _probe("fingerprint_again", modules, times)
-    what = f"fingerprint, {MODULES} modules, all seen before"
-    yield Row(what, Measured(code), 0.1, None, "digests of the files", least)
+    yield from _fingerprints(f"{MODULES} modules", many_modules(folder / "modules", MODULES), times)
+    yield from _fingerprints("our own engine", own_engine(folder / "engine"), times)
 
     reference = "copying the store"
     cached = folder / "cached"
@@ -129,6 +133,17 @@ def _rows(folder: Path, times: int) -> Iterator[Row]:
     betting, least = _probe("betting", folder, times)
     what = "betting interval of 10,000 values"
     yield Row(what, Measured(betting), 0.020, None, "its wealth at a single mean", least)
+
+
+def _fingerprints(what: str, project: Path, times: int) -> Iterator[Row]:
+    digests = "digests of the files"
+    code, least = _probe("fingerprint", project, times)
+    what = f"fingerprint, {what}"
+    yield Row(f"{what}, none seen before", Measured(code), 0.5, None, "ast.parse of the files", least)
+    code, least = _probe("fingerprint_edited", project, times)
+    yield Row(f"{what}, one changed", Measured(code), 0.5, None, digests, least)
+    code, least = _probe("fingerprint_again", project, times)
+    yield Row(f"{what}, all as before", Measured(code), 0.1, None, digests, least)
 
 
 def _cold(project: Path, times: int) -> Measured:
