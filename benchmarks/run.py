@@ -41,6 +41,8 @@ FAILURES = 1_000
 JUDGMENTS = 1_000
 MANY_CASES, SLICES = 20_000, 10
 MODULES = 200
+#: What recording the files that retrievals open may cost, as a multiple of what they cost without.
+RECORDING = 1.02
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,9 @@ def _rows(folder: Path, times: int) -> Iterator[Row]:
     yield Row(
         "overhead of a worker call, median", Measured(call), None, None, "a line echoed by a child", least
     )
+    recording, least = _probe("recording", large, 1)
+    share = f"recording of files on {CASES:,} retrievals: {_share(recording, least)}"
+    yield Row(share, Measured(recording), least * RECORDING, None, "the same without", least)
     scan, least = _probe("scan", large, times)
     yield Row(f"check of {CASES:,} cases", Measured(scan), None, None, "json.loads of the lines", least)
 
@@ -215,6 +220,11 @@ def _table(rows: list[Row]) -> str:
     return tabulate(
         cells, headers, tablefmt="simple", colalign=("left", *["right"] * 6, "left"), disable_numparse=True
     )
+
+
+def _share(whole: float, least: float) -> str:
+    """How much of a worker's processor time is more than the least."""
+    return f"{(whole - least) / least:.1%} more"
 
 
 def _duration(seconds: float) -> str:
