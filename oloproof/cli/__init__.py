@@ -52,20 +52,21 @@ def guarded(command: Callable[[], int], program: str, traceback: bool) -> int:
     speak_utf8()
     occupy_standard_descriptors()
     raised: BaseException
+    asked: list[int] = []
     try:
-        with _ended_gently():
+        with _ended_gently(asked):
             code = command()
             flush()
         return code
     except OloproofError as error:
         raised, code, message = error, error.exit_code, str(error)
-    except KeyboardInterrupt as error:
+    except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - a person sees a sentence, and can ask for the traceback
         raised, code = error, EXIT_UNFINISHED
-        message = "interrupted; what finished before is kept, and the same command goes on from there"
-    except Exception as error:  # noqa: BLE001 - a person sees a sentence, and can ask for the traceback
-        raised, code = error, EXIT_UNFINISHED
-        message = f"internal error: {type(error).__name__}: {error}\nplease report it"
-        message += "" if traceback else "; --traceback shows where it happened"
+        if asked or isinstance(error, KeyboardInterrupt):  # a library may have made something else of it
+            message = "interrupted; what finished before is kept, and the same command goes on from there"
+        else:
+            message = f"internal error: {type(error).__name__}: {error}\nplease report it"
+            message += "" if traceback else "; --traceback shows where it happened"
     if traceback:
         from traceback import format_exception
 
@@ -84,15 +85,17 @@ def occupy_standard_descriptors() -> None:
 
 
 @contextmanager
-def _ended_gently() -> Iterator[None]:
-    """A request to terminate, as CI sends it, is answered like Ctrl-C: workers end, and what is done is stored."""
+def _ended_gently(asked: list[int]) -> Iterator[None]:
+    """A request to terminate, as CI sends it, is answered like Ctrl-C: workers end, and what is done is stored. The
+    numbers of the signals that came are added to `asked`."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
         raise KeyboardInterrupt
 
     before = {}
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             before[number] = signal.signal(number, interrupt)
     try:
         yield

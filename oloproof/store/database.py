@@ -7,6 +7,7 @@ there is always something to do, what finished in the last fraction of a second.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -75,6 +76,10 @@ CREATE TABLE document (id TEXT PRIMARY KEY, kind TEXT NOT NULL, made REAL NOT NU
 """
 
 
+def _is_writable(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
 class Database:
     """A connection that turns SQLite's errors into sentences."""
 
@@ -107,7 +112,12 @@ class Database:
             if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR")):
                 raise self._failure(error) from None
             raise ConfigurationError(
-                f"{path}: cannot be opened as a store ({error}); move it away to start with an empty one"
+                f"{path}: cannot be opened as a store ({error}); "
+                + (
+                    "the store and its folder must be writable"
+                    if path.is_file() and not _is_writable(path)
+                    else "move it away to start with an empty one"
+                )
             ) from None
         except OSError as error:
             raise ConfigurationError(f"{path}: cannot be made ({error.strerror or error})") from None
@@ -146,7 +156,8 @@ class Database:
                 create_tables(connection)
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # SQLite has ended it by itself when the disk is full
+                connection.execute("ROLLBACK")
             raise
 
     # ----------------------------------------------------------------------------- entries by id

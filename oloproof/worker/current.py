@@ -29,9 +29,9 @@ class TakesText(Protocol):
 
 class Call:
     """A request being answered. `page` is where its prints go, None when they go to the log as they are. `imports_app`:
-    what it imports is told and fingerprinted, whatever it is. Until the process has `retrieved` once, what later stages
-    read counts for retrievals too: it may be what the app loads when it is first needed, by whichever stage, and
-    keeps."""
+    the modules it imports are told and fingerprinted, whatever they are. Until the process has `retrieved` once, what
+    later stages read counts for retrievals too: it may be what the app loads when it is first needed, by whichever
+    stage, and keeps."""
 
     __slots__ = ("imports_app", "over", "page", "reader")
 

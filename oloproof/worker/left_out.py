@@ -41,4 +41,11 @@ def is_source_left_out(path: str) -> bool:
     if not above:
         return True
     *folders, name = path[len(min(above, key=len).rstrip(os.sep)) + 1 :].split(os.sep)
-    return is_file_left_out(name.partition(".")[0]) or any(map(is_left_out, folders))
+    return is_file_left_out(name.removesuffix(".py")) or any(map(is_left_out, folders))
+
+
+def is_module(path: str) -> bool:
+    """Whether a source file is that of a module in `sys.modules`, where it stands before its code is read."""
+    return any(
+        getattr(module, "__dict__", {}).get("__file__") == path for module in list(sys.modules.values())
+    )

@@ -8,19 +8,19 @@ was started is told.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from json import dumps, loads
 from typing import Any
 
 from oloproof.worker.current import CALL, OURS, RETRIEVAL
 from oloproof.worker.existence import watch_existence
 from oloproof.worker.frames import reads_code, starts_for_the_library
-from oloproof.worker.left_out import is_source_left_out, source_of
+from oloproof.worker.left_out import is_module, is_source_left_out, source_of
 from oloproof.worker.places import (
     EXISTENCE,
     LINK,
@@ -177,8 +177,10 @@ class Reads:
     @staticmethod
     def _is_left_out(full: str) -> bool:
         """Whether the code fingerprint knows nothing of a source file that is imported."""
+        if not is_source_left_out(full):
+            return False
         call = CALL.get()
-        return not (call is not None and call.imports_app) and is_source_left_out(full)
+        return call is None or not call.imports_app or not is_module(full)
 
     def _glance(self, path: Any, there: bool) -> None:
         """The code looked whether a file is there. One that is counts as read: a compiled library may read it next."""
@@ -240,7 +242,7 @@ class Reads:
 
     def _tell(self, what: list[str]) -> None:
         if self._forked is not None:
-            os.write(self._forked, json.dumps(what).encode() + b"\n")
+            os.write(self._forked, dumps(what).encode() + b"\n")
 
     def _hear_forked(self) -> None:
         if self._forked is None or os.getpid() != self._process:
@@ -252,7 +254,7 @@ class Reads:
         new = new[: new.rfind(b"\n") + 1]
         self._heard += len(new)
         for line in new.splitlines():
-            path, *stamp = json.loads(line)
+            path, *stamp = loads(line)
             if not stamp:
                 self._made.add(path)
             elif self._seen[RETRIEVAL].get(path) != stamp[0]:

@@ -5,9 +5,9 @@ Loaded inside the user's own interpreter, so it uses the standard library, the c
 
 from __future__ import annotations
 
-import json
 import math
 from itertools import islice
+from json import dumps, loads
 from typing import Any
 
 from oloproof.contract import Passage, Retrieval
@@ -128,7 +128,7 @@ def json_text(value: Any, where: str) -> str:
         try:
             text = _strict_json(value)
         except RecursionError:  # it is nested too deep or contains itself: this tells which
-            text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain_or_refuse)
+            text = dumps(value, ensure_ascii=False, allow_nan=False, default=_plain_or_refuse)
         text.encode()
     except InvalidReturn as error:
         raise InvalidReturn(f"{where} {error}") from None
@@ -140,7 +140,7 @@ def json_text(value: Any, where: str) -> str:
         raise InvalidReturn(f"{where} is not JSON: {_reason(error)}") from None
     if len(text) > MAX_RECORD:
         raise InvalidReturn(_too_long(where, len(text)))
-    if text.count("{") + text.count("[") > MAX_DEPTH and depth_exceeds(json.loads(text), MAX_DEPTH):
+    if text.count("{") + text.count("[") > MAX_DEPTH and depth_exceeds(loads(text), MAX_DEPTH):
         raise InvalidReturn(_too_deep(where))
     return text
 

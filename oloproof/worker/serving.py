@@ -7,10 +7,10 @@ the main thread in any case. Loaded inside the worker, so standard library only.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import traceback
+from json import loads
 from typing import TYPE_CHECKING, Any
 
 from oloproof.worker.app import App
@@ -108,13 +108,13 @@ class Server:
     def serve_alone(self) -> None:
         """One request after the other, on this thread."""
         while line := self._receive_alone():
-            self._serve(json.loads(line), None)
+            self._serve(loads(line), None)
 
     def prepare(self, page: Page) -> bytes:
         """The requests up to the app's construction, one after the other. Gives the first request that may be served
         beside others, when one has been taken already."""
         while line := self._receive_alone():
-            request = json.loads(line)
+            request = loads(line)
             if request["op"] not in PREPARING:
                 return line
             if self._serve(request, page) and request["op"] == "construct":
@@ -126,7 +126,7 @@ class Server:
         try:
             while line := begun or self._channel.receive():
                 begun = b""
-                self._serve(json.loads(line), page)
+                self._serve(loads(line), page)
         except BaseException:  # noqa: BLE001 - without a thread its requests would wait for ever
             traceback.print_exc()
             os._exit(1)

@@ -346,6 +346,7 @@ HARMLESS = {
         "app.App.answer = lambda *_: {'error': {'kind': [], 'message': 5, 'traceback': {}}, 'seconds': 0}\n"
         "return found()"
     ),
+    "has_json_fail": "import json\njson.dumps = json.loads = None\nreturn found()",
     "text_of_a_class_that_lies": "return one(text=Lying('blue'))",
 }
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sqlite3
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from projects import (
     MakeProject,
     Oloproof,
     case,
+    command,
+    environment,
     stored_runs,
 )
 
@@ -214,6 +218,33 @@ def test_a_store_that_is_none_is_refused_and_left_alone(make_project: MakeProjec
     assert finished.returncode == 2
     assert "cannot be opened as a store" in finished.stderr
     assert (folder / ".oloproof/store.sqlite3").read_text() == "these are my notes\n" * 100
+
+
+def test_a_store_that_cannot_be_written_is_not_to_be_moved_away(
+    make_project: MakeProject, quick: Oloproof, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_project(files={".oloproof/store.sqlite3": "these are my notes\n" * 100})
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    finished = quick("run", cwd=folder)
+    assert finished.returncode == 2
+    assert finished.stderr.endswith("; the store and its folder must be writable\n")
+
+
+def test_a_disk_that_is_full_before_there_is_a_store_ends_the_run_and_not_the_store(
+    make_project: MakeProject, oloproof: Oloproof
+) -> None:
+    folder = make_project()
+    line = shlex.join(command("run"))
+    finished = subprocess.run(
+        ["bash", "-c", f"ulimit -f 50; exec {line}"],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 5
+    assert "the store failed" in finished.stderr
+    assert oloproof("run", cwd=folder).returncode == 0
 
 
 def test_a_store_of_another_version_is_refused_and_left_alone(

@@ -44,6 +44,7 @@ WAYS = {
         "test_words.py",
     ),
     "a file whose name is no name": ("file_module('my-plugin.py')", "my-plugin.py"),
+    "a file with a dot in its name": ("file_module('words.new.py')", "words.new.py"),
     "a folder whose name is no name": ("from_folder('my-plugins', 'wor' + 'ds')", "my-plugins/words.py"),
     "run as a program": (
         "type('M', (), {'word': runpy.run_path(str(HERE / 'test_words.py'))['word']})",
@@ -67,6 +68,19 @@ def test_an_edit_of_what_is_imported_runs_the_stage_again(
     assert "generate 0 hit/3 miss" in done.stdout
     shown = quick("inspect", "latest", "--case", "one", "--json", cwd=folder).record
     assert shown["output"] == {"answer": "green"}
+
+
+@pytest.mark.parametrize("place", ["words.new.py", "my-words.py", "tests/words.py", "conftest.py"])
+def test_an_edit_of_what_the_app_loads_by_path_while_it_is_imported_runs_the_stages_again(
+    make_project: MakeProject, quick: Oloproof, place: str
+) -> None:
+    way = f"LOADED = file_module({place[:3]!r} + {place[3:]!r})\n\n@rag_system"
+    app = APP.replace("IMPORT", "LOADED").replace("@rag_system", way)
+    folder = make_project(app, files={place: "def word():\n    return 'blue'\n"})
+    quick("run", cwd=folder)
+    assert "Stages: retrieve 0 hit/0 miss; generate 0 hit/0 miss" in quick("run", cwd=folder).lines
+    (folder / place).write_text("def word():\n    return 'green'\n")
+    assert "generate 0 hit/3 miss" in quick("run", cwd=folder).stdout
 
 
 def test_an_edit_of_a_test_that_nothing_imports_runs_nothing(

@@ -27,6 +27,8 @@ from projects import (
     noted,
 )
 
+from oloproof.cli import guarded
+
 # --------------------------------------------------------------------------------------------- interruption
 
 
@@ -47,6 +49,24 @@ def interrupt(folder: Path, number: signal.Signals, marker: str) -> Finished:
         running.send_signal(number)
         stdout, stderr = running.communicate(timeout=20)
     return Finished(running.returncode, stdout.decode(), stderr.decode())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_that_a_library_makes_an_error_of_its_own_of_is_one_all_the_same(
+    number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted_within_a_library() -> int:
+        try:
+            os.kill(os.getpid(), number)
+            time.sleep(5)
+        except KeyboardInterrupt as error:
+            raise ValueError("no schema") from error
+        return 0
+
+    before = signal.getsignal(number)
+    assert guarded(interrupted_within_a_library, "oloproof", traceback=False) == 5
+    assert capsys.readouterr().err.startswith("oloproof: interrupted; what finished before is kept")
+    assert signal.getsignal(number) is before
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
