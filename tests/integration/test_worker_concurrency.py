@@ -322,7 +322,8 @@ def test_of_a_flood_the_beginning_and_the_end_are_kept_with_its_call(make_worker
 PROCESS_WIDE = {
     "closes_standard_output", "closes_every_descriptor", "closes_all_but_the_standard_descriptors",
     "replaces_the_descriptors", "replaces_the_streams", "changes_folder", "forgets_its_environment",
-    "comes_back_twice", "starts_a_daemon", "leaves_a_fork_behind",
+    "comes_back_twice", "starts_a_daemon", "leaves_a_fork_behind", "puts_a_stream_that_cannot_be_flushed",
+    "has_later_replies_lie", "has_later_errors_lie", "leaves_a_thread_that_ends_the_process",
 }  # fmt: skip
 #: Only the main thread may handle signals, and it serves no call when there are several.
 MAIN_THREAD_ONLY = {
