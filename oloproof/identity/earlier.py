@@ -21,7 +21,7 @@ from oloproof.identity.disk import Disk
 from oloproof.identity.summary import ParseCache
 
 #: The modules of ours that a walk runs beside those of this package.
-ELSEWHERE = ("canonical.py", "worker/left_out.py")
+ELSEWHERE = ("canonical.py", "jsontext.py", "worker/left_out.py")
 #: What an entry has: notes of where to look next; or the libraries of each stage, and the ingredients that stages have
 #: in common, by the names of these stages.
 _NEXT, _LIBRARIES, _INGREDIENTS = "next", "libraries", "ingredients"
