@@ -35,6 +35,18 @@ def enlarge_example(folder: Path, cases: int, only: Container[str] | None = None
     return folder
 
 
+def open_a_file(project: Path) -> Path:
+    """Have each retrieval of the example read a small file of the project."""
+    app = project / "app.py"
+    head = "    def retrieve(self, input, depth):\n"
+    before, found, after = app.read_text(encoding="utf-8").partition(head)
+    if not found:
+        raise ValueError(f"{app} has no line {head!r}")
+    app.write_text(f"{before}{head}        open('note.txt').read()\n{after}", encoding="utf-8")
+    (project / "note.txt").write_text("read by each retrieval\n", encoding="utf-8")
+    return project
+
+
 def forget(folder: Path) -> None:
     """Remove the project's store."""
     shutil.rmtree(folder / ".oloproof", ignore_errors=True)
