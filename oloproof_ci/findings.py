@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -18,7 +19,8 @@ from oloproof.run_records import CaseRow, EvaluatorRecord, Run
 from oloproof.settings.cases import CaseFileFacts, case_from_json, iter_cases
 from oloproof.store.runs import Runs, pair_digest
 from oloproof.workplace import Store
-from oloproof_ci.report import ErroredCase, Errors, Evidence, NewFailure, Place
+from oloproof_ci.report import BaseError, ErroredCase, Errors, Evidence, NewFailure, Place
+from oloproof_ci.worktrees import without_worktree
 
 #: How much of an answer the report keeps, in characters, and how many relevant units of a case it traces.
 MAX_ANSWER = 300
@@ -178,7 +180,25 @@ def find_errors(
         total=len(ordered),
         newly=sum(case.base == "passed" for case in ordered),
         cases=tuple(replace(case, line=lines.get(case.case_id, 0)) for case in ordered[:MAX_ERRORED]),
+        in_base=_commonest_error(runs, base) if base is not None and base.errored else None,
     )
+
+
+def named_by_commit(errors: Errors, sha: str) -> Errors:
+    """The same with the base's message shortened, and the base's files named as git names them."""
+    most = errors.in_base
+    if most is None:
+        return errors
+    return replace(errors, in_base=replace(most, message=_cut(without_worktree(most.message, sha))))
+
+
+def _commonest_error(runs: Runs, base: Run) -> BaseError | None:
+    errors = Counter(
+        (row.error.stage, row.error.message) for row in runs.rows(base.id) if row.error is not None
+    )
+    for (stage, message), count in errors.most_common(1):
+        return BaseError(stage, message, count)
+    return None
 
 
 def _came_to(row: CaseRow, indexes: Sequence[int]) -> Outcome | Literal["errored"]:

@@ -34,7 +34,7 @@ from oloproof.workplace import (
 from oloproof_ci.base_app import Baseline, hosted_base, lodged
 from oloproof_ci.base_files import BaseFiles
 from oloproof_ci.earlier import EarlierResults, is_whole, reusable_run, run_inputs, seconds_since
-from oloproof_ci.findings import case_lines, find_errors
+from oloproof_ci.findings import case_lines, find_errors, named_by_commit
 from oloproof_ci.gate_policies import GatePolicies, PolicyFiles
 from oloproof_ci.git import Base, Repository
 from oloproof_ci.held_to import NOTHING, alone, held_to
@@ -279,7 +279,7 @@ class Preview:
             else content_id(_comparison_record(comparison, gate, failures)),
             comparison=comparison,
             failures=failures,
-            errors=errors,
+            errors=errors if base is None else named_by_commit(errors, base.sha),
             warnings=(*self._held_to.warnings, *warnings),
             suite=self._held_to.changes,
             loosened=self._held_to.loosened,

@@ -153,13 +153,23 @@ class ErroredCase:
 
 
 @dataclass(frozen=True)
+class BaseError:
+    """What most of the base's errored cases came to: the stage, the message, shortened, and how many they are."""
+
+    stage: str
+    message: str
+    cases: int
+
+
+@dataclass(frozen=True)
 class Errors:
     """The head's errored cases: how many there are, how many of those passed in the base, and the first of them, those
-    that passed in the base before the others."""
+    that passed in the base before the others. `in_base` is None where no case errored in the base."""
 
     total: int
     newly: int
     cases: tuple[ErroredCase, ...]
+    in_base: BaseError | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oloproof_ci.markdown import Align, code, prose, shortened, table
-from oloproof_ci.report import ErroredCase, Report
+from oloproof_ci.report import ErroredCase, Report, Side
 from oloproof_ci.sections.figures import NONE
 from oloproof_ci.sections.room import Room
 from oloproof_ci.sections.words import ANSWER, NAME, base_name, counted, named
@@ -31,10 +31,20 @@ def errors_section(report: Report, room: Room) -> str:
             )
     notes = ["What errored counts as missing."]
     if base and base.errored:
-        notes.insert(0, f"{base.errored} of {counted(base.cases, 'case')} errored on {base_name(report)}.")
+        notes.insert(0, _in_base(report, base))
     elif not parts:
         return ""
     return "\n\n".join([*parts, " ".join(notes)])
+
+
+def _in_base(report: Report, base: Side) -> str:
+    """How many cases errored in the base, and what most of them came to."""
+    told = f"{base.errored} of {counted(base.cases, 'case')} errored on {base_name(report)}"
+    most = report.errors.in_base
+    if most is None:
+        return f"{told}."
+    many = f"{most.cases} of them " if most.cases < base.errored else ""
+    return f"{told}, {many}in {named(most.stage)}: {prose(shortened(most.message, ANSWER).rstrip('.'))}."
 
 
 def _table(cases: Sequence[ErroredCase], report: Report) -> str:

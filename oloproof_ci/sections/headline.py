@@ -99,10 +99,9 @@ def _others(rest: list[Decision], gate: Gate) -> list[str]:
 def _other_sentence(report: Report, *, first: bool) -> str:
     """What something other than a rule decided; bold when it comes first."""
     gate = report.gate
-    told_below = _long_detail(gate)
-    detail = (
-        "" if told_below or not gate.detail else f": {prose(shortened(gate.detail, SENTENCE).rstrip('.'))}"
-    )
+    where, said = _whose(report)
+    said = "" if _long_detail(gate) else prose(shortened(said, SENTENCE).rstrip("."))
+    detail = where + (f": {said}" if said else "")
     known = _OTHER.get(gate.reason or "")
     if known is None:
         known = f"**{words(gate.reason or '').replace('{', '{{').replace('}', '}}')}**{{detail}}."
@@ -111,6 +110,16 @@ def _other_sentence(report: Report, *, first: bool) -> str:
     blocks = gate.state is GateState.BLOCK
     effect = "that blocks, whatever the rules say" if blocks else "the policy only warns of that"
     return known.format(base=base_name(report), detail=detail, effect=effect)
+
+
+def _whose(report: Report) -> tuple[str, str]:
+    """Which of two runs the gate's detail is about, as the reader calls it, and the detail without the run's id."""
+    detail = report.gate.detail
+    for side, where in ((report.base, f" on {base_name(report)}"), (report.head, " here")):
+        about = f"{side.run}: " if side else ""
+        if about and detail.startswith(about):
+            return where, detail.removeprefix(about)
+    return "", detail
 
 
 def _long_detail(gate: Gate) -> bool:

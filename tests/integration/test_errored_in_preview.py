@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from previews import Repository, entered, make_repository
 
 from oloproof.starter import COMPARE_POLICY
+from oloproof_ci.cli import main
 
 APP = """
 import os, sys
@@ -128,3 +130,21 @@ def test_under_the_first_policy_a_case_that_failed_may_error(sound: Repository) 
     assert report["gate"]["state"] == "WARN"
     assert states(report)["no-new-failures"] == ("PASS", "new_failures_within_limit")
     assert "1 case errored here." in sound.text
+
+
+def test_a_base_that_errors_everywhere_is_named_with_what_it_came_to(sound: Repository) -> None:
+    """Its index is not in git, as a file that is ignored, or one of a submodule."""
+    reading = APP.replace(
+        "if input ==", "assert Path(__file__).with_name('index.txt').read_text()\n        if input =="
+    )
+    (sound.root / "app.py").write_text(reading, encoding="utf-8")
+    (sound.root / ".gitignore").write_text(".oloproof\n__pycache__\nindex.txt\n", encoding="utf-8")
+    sound.git("commit", "--quiet", "--all", "--message", "An index")
+    (sound.root / "index.txt").write_text("blue", encoding="utf-8")
+    (sound.root / "app.py").write_text(reading + "\nNEW = 1\n", encoding="utf-8")
+    assert main(["preview"]) == 5
+    assert sound.capture is not None
+    text = sound.capture.readouterr().out
+    assert "**Nothing could be judged** on `main`: none of 6 cases gave anything that could be judged" in text
+    assert "6 of 6 cases errored on `main`, in `retrieve`: FileNotFoundError" in text
+    assert re.search(r"'[0-9a-f\u200b]{8}:index\.txt'", text)

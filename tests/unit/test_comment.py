@@ -29,6 +29,7 @@ from oloproof.store.unstable import UnstableCase
 from oloproof_ci.comment import MAX_BYTES, comment
 from oloproof_ci.outcome import SuiteOutcome
 from oloproof_ci.report import (
+    BaseError,
     Commit,
     CriterionFailures,
     EditedCase,
@@ -1185,6 +1186,33 @@ def test_errors_of_the_base_alone_are_counted() -> None:
     text = comment(OUTCOMES["errored in the base"])
     assert "errored here" not in text
     assert "1 of 13 cases errored on `main`. What errored counts as missing." in text
+
+
+@pytest.mark.parametrize(
+    ("alike", "told"),
+    [
+        (13, "13 of 13 cases errored on `main`, in `retrieve`: no file "),
+        (9, "13 of 13 cases errored on `main`, 9 of them in `retrieve`: no file "),
+    ],
+)
+def test_what_most_cases_came_to_in_the_base_is_told(alike: int, told: str) -> None:
+    found = replace(errors(), in_base=BaseError("retrieve", "no file <b>x|y</b>.", alike))
+    text = comment(calm_report(base=base_side(errored=13), errors=found))
+    assert told in text
+    assert "<b>" not in text
+
+
+@pytest.mark.parametrize(("whose", "where"), [("base", "on `main`"), ("head", "here")])
+@pytest.mark.parametrize("reason", ["no_observations", "partial_run"])
+def test_a_run_that_did_not_come_to_its_end_is_called_by_its_side(
+    whose: str, where: str, reason: str
+) -> None:
+    report = calm_report()
+    run = getattr(report, whose).run
+    text = comment(replace(report, gate=unfinished(reason, f"{run}: something of 13 cases")))
+    (sentence,) = [line for line in text.splitlines() if line.startswith("**")]
+    assert f"** {where}: something of 13 cases; that blocks" in sentence
+    assert run not in sentence
 
 
 def test_of_hundreds_of_errored_cases_some_rows_are_shown_and_the_rest_counted() -> None:
