@@ -267,9 +267,15 @@ class WorkerProcess:
         if now >= until:
             return False
         self._bound_log()
+        self._wake_keeper()
         if not self.alive and not poll.poll(0):
             raise EOFError
         return False
+
+    def _wake_keeper(self) -> None:
+        """Have the keeper say how the worker ended, though the user's code stopped it."""
+        if HAS_KEEPER:
+            self._process.send_signal(signal.SIGCONT)
 
     def _bound_log(self) -> None:
         log = self._files[0]
@@ -291,8 +297,7 @@ class WorkerProcess:
 
     def _exit_status(self) -> int | None:
         """How the process ended; None when it has not, within a second."""
-        if HAS_KEEPER:
-            self._process.send_signal(signal.SIGCONT)  # as in `kill`
+        self._wake_keeper()
         try:
             return self._process.wait(timeout=1.0)
         except subprocess.TimeoutExpired:

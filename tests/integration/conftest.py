@@ -27,7 +27,7 @@ def oloproof() -> Oloproof:
             env=environment(**(env or {})),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())

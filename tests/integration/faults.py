@@ -53,7 +53,7 @@ RETRIEVE = {
     ),
     "interrupts_its_main_thread": Fault(
         "retrieve",
-        "threading.Timer(0.05, _thread.interrupt_main).start()\ntime.sleep(20)",
+        "threading.Timer(0.05, _thread.interrupt_main).start()\nfor _ in range(2000):\n    time.sleep(0.01)",
         "exception",
         "KeyboardInterrupt",
     ),
@@ -298,17 +298,17 @@ HARMLESS = {
     "hangs_at_exit": "atexit.register(forever)\nreturn found()",
     "ignores_signals": "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nreturn found()",
     "leaves_an_alarm_behind": (
-        "signal.signal(signal.SIGALRM, too_late)\nsignal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)\nreturn found()"
+        "signal.signal(signal.SIGALRM, too_late)\nsignal.setitimer(signal.ITIMER_REAL, 60, 60)\nreturn found()"
     ),
     "leaves_an_alarm_that_would_end_it": (
-        "signal.signal(signal.SIGALRM, signal.SIG_DFL)\nsignal.setitimer(signal.ITIMER_REAL, 0.05)\nreturn found()"
+        "signal.signal(signal.SIGALRM, signal.SIG_DFL)\nsignal.setitimer(signal.ITIMER_REAL, 60)\nreturn found()"
     ),
     "has_twenty_children_print_at_once": (
         "shouts = [subprocess.Popen('yes | head -c 3000000', shell=True) for _ in range(20)]\n"
         "[shout.wait() for shout in shouts]\nreturn found()"
     ),
     "has_fifty_threads_print_without_end": (
-        "def shout():\n    while True:\n        print('on and on')\n        time.sleep(0.01)\n"
+        "def shout():\n    while True:\n        print('on and on')\n        time.sleep(1)\n"
         "[threading.Thread(target=shout, daemon=True).start() for _ in range(50)]\nreturn found()"
     ),
     "a_thread_of_it_raises": "threading.Thread(target=recurse).start()\nreturn found()",
@@ -330,7 +330,9 @@ HARMLESS = {
         "[os.set_blocking(fd, False) for fd in open_descriptors()]\nreturn one(text='blue ' + 'x' * 9_000_000)"
     ),
     "stops_its_parent": "os.kill(os.getppid(), signal.SIGSTOP)\nreturn found()",
-    "leaves_a_thread_that_ends_the_process": "threading.Timer(0.01, os._exit, (0,)).start()\nreturn found()",
+    "leaves_a_thread_that_ends_the_process": (
+        "next_call.clear()\nthreading.Thread(target=end_under_the_next_call, daemon=True).start()\nreturn found()"
+    ),
     "puts_a_stream_that_cannot_be_flushed": (
         "class Stream:\n    closed = False\n    flush = lambda self: sys.exit(0)\n"
         "    write = lambda self, text: os.write(1, text.encode())\n"
@@ -403,6 +405,12 @@ def open_descriptors():
 def too_late(number, frame):
     raise TimeoutError(f"at {signal.Signals(number).name}")
 
+next_call = threading.Event()
+
+def end_under_the_next_call():
+    next_call.wait()
+    os._exit(0)
+
 def recurse():
     return recurse()
 
@@ -435,7 +443,10 @@ SYSTEM = """
 class Rag:
     def retrieve(self, input, depth):
         name = input["case"]
-        print("printed by", name)
+        next_call.set()
+        # In one piece: threads of an earlier case may be printing too.
+        print(f"printed by {name}\\n", end="")
+        assert signal.getitimer(signal.ITIMER_REAL)[0] == 0, "an earlier case left an alarm behind"
         assert open("note.txt").read() == "here"
         if name in RETRIEVE:
             return RETRIEVE[name](input, depth, None)
@@ -443,12 +454,14 @@ class Rag:
 
     def count_tokens(self, passage):
         name = passage.text.split()[-1]
+        next_call.set()
         if name in COUNT:
             return COUNT[name](None, None, None)
         return numpy.int64(3) if name == "numpy_scalars" else 3
 
     def generate(self, input, context):
         name = input["case"]
+        next_call.set()
         if name in GENERATE:
             return GENERATE[name](input, None, context)
         if name == "numpy_scalars":

@@ -25,6 +25,7 @@ from workers import eventually, is_running, retrieve, workers
 from oloproof.cli import main
 from oloproof.worker import calls, lending
 from oloproof.worker.channel import LEFTOVER
+from oloproof.worker.keeper import HAS_KEEPER
 from oloproof.worker.process import Checkout
 
 
@@ -69,7 +70,7 @@ def outcome(make_project: MakeProject, oloproof: Oloproof) -> Outcome:
         faulty_app(),
         cases=map(_case, names),
         files={"note.txt": "here", "release.yaml": POLICY},
-        execution={"workers": 2, "timeout_seconds": 30},
+        execution={"workers": 2, "timeout_seconds": 100},
     )
     return execute(folder, oloproof)
 
@@ -164,8 +165,7 @@ def test_a_segfault_shows_where_the_app_was(outcome: Outcome) -> None:
 
 def test_what_a_case_printed_stands_with_that_case_and_no_other(outcome: Outcome) -> None:
     for name, row in outcome.cases.items():
-        printed = [line for line in row["log"].splitlines() if line.startswith("printed by ")]
-        assert printed == [f"printed by {name}"], row["log"][:500]
+        assert re.findall(r"printed by (\w+)\n", row["log"]) == [name], row["log"][:500]
 
 
 @pytest.mark.parametrize("name", ["prints_100_mb", "writes_100_mb", "has_a_child_print_100_mb"])
@@ -372,6 +372,21 @@ def test_a_call_whose_worker_ends_before_it_begins_is_run_again_though_not_for_e
     assert reply.kind == "crash"
     assert reply.message == "something that the code leaves behind ends its worker between calls"
     assert found.noted.count("doomed") == 4
+
+
+@pytest.mark.skipif(not HAS_KEEPER, reason="only a worker with a keeper has a parent that it could stop")
+def test_a_worker_whose_pipes_live_on_and_whose_keeper_is_stopped_is_seen_to_end(tmp_path: Path) -> None:
+    """A child holds the pipes open, and the keeper cannot say that the worker has ended."""
+    leave = "if os.fork() == 0:\n    time.sleep(300)\nos.kill(os.getppid(), signal.SIGSTOP)\n"
+    with workers(tmp_path) as found:
+        at_once = found.call(retrieve("at_once", f"{leave}os._exit(3)"), timeout=60)
+        assert found.call(retrieve("later", leave)).kind is None
+        started = time.monotonic()
+        unlucky = found.call(retrieve("unlucky", "if first(name): os._exit(4)"), timeout=60)
+        assert time.monotonic() - started < 30
+    assert (at_once.kind, at_once.message) == ("crash", "the worker ended with exit status 3")
+    assert unlucky.kind is None
+    assert found.processes == []
 
 
 def test_an_alarm_of_the_constructor_is_left_alone(tmp_path: Path) -> None:
