@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from oloproof.evaluation import Clock, Evaluation, Judging, Suite
+from oloproof.evaluation import Clock, Evaluation
 from oloproof.execution.host import AppHost
 from oloproof.execution.replay_steps import ReplaySteps
 from oloproof.hosting import prices
@@ -20,6 +20,7 @@ from oloproof.identity.system import System
 from oloproof.ids import ulid
 from oloproof.judges.asking import Asking
 from oloproof.judges.costs import Ledger
+from oloproof.judging import Judging
 from oloproof.labels.checking import LabelledAnswers, ask_about
 from oloproof.labels.correcting import corrected_rates
 from oloproof.run_records import Run
@@ -32,6 +33,7 @@ from oloproof.store.results import Outlines, Results
 from oloproof.store.runs import Runs
 from oloproof.store.unfinished import Unfinished
 from oloproof.store.unstable import UnstableCases
+from oloproof.suite import Suite
 from oloproof.validity.outlook import Outlook, outlook
 
 RELEASE_POLICY = "release.yaml"

@@ -9,12 +9,12 @@ from typing import Protocol
 
 from oloproof.canonical import content_id
 from oloproof.errors import ConfigurationError
-from oloproof.evaluation import Suite, evaluator_records
 from oloproof.identity.system import System
 from oloproof.jsonform import to_json
 from oloproof.report.run_text import FAULTS
 from oloproof.run_records import CacheCounts, Run, Tally
 from oloproof.settings.project import Project
+from oloproof.suite import Suite, evaluator_records
 from oloproof.workplace import Store
 
 NO_CALLS = Tally()

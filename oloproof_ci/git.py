@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from oloproof.checkouts import git_settings
 from oloproof.errors import ConfigurationError
-from oloproof.execution.checkouts import git_settings
 from oloproof.worker.account import Account
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from oloproof.decisions.gate import also
 from oloproof.decisions.records import Decision, Gate
 from oloproof.errors import ConfigurationError, OloproofError
-from oloproof.evaluation import Suite, evaluator_records
 from oloproof.evaluators import AnyEvaluator
 from oloproof.execution.host import AppHost
 from oloproof.judge_checks import Labels
 from oloproof.run_records import Run
 from oloproof.settings.policy import Policy
 from oloproof.settings.project import Project
+from oloproof.suite import Suite, evaluator_records
 from oloproof.workplace import Store
 from oloproof_ci.adapting import adapt, review
 from oloproof_ci.base_files import BaseFiles

@@ -15,7 +15,6 @@ from oloproof.decisions.gate import at_least_warn, unfinished
 from oloproof.decisions.records import Gate
 from oloproof.diagnosis.criteria import followed_criteria
 from oloproof.errors import ConfigurationError, UnfinishedError
-from oloproof.evaluation import Suite, evaluator_records
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
 from oloproof.judge_checks import Labels, checks_of, labels_of, to_ask_about
@@ -24,6 +23,7 @@ from oloproof.run_records import Run
 from oloproof.settings.cases import CaseFileFacts, iter_cases
 from oloproof.settings.policy import Policy
 from oloproof.settings.project import Project
+from oloproof.suite import Suite, evaluator_records
 from oloproof.workplace import (
     Store,
     evaluate,

@@ -13,7 +13,6 @@ from oloproof.cli.stored import project_checks
 from oloproof.decisions.deciding import check_policies
 from oloproof.decisions.prospects import Prospect, prospects_of
 from oloproof.errors import EXIT_CONFIGURATION, EXIT_OK, ConfigurationError
-from oloproof.evaluation import evaluator_records
 from oloproof.evaluators import JudgeEvaluator
 from oloproof.execution.host import AppHost
 from oloproof.hosting import hosted
@@ -24,6 +23,7 @@ from oloproof.report.terminal import plain
 from oloproof.run_records import EvaluatorRecord
 from oloproof.settings.policy import Policy, load_policy
 from oloproof.settings.project import Project, load_project
+from oloproof.suite import evaluator_records
 from oloproof.workplace import COMPARE_POLICY, RELEASE_POLICY, scan_suite
 
 T = TypeVar("T")

@@ -7,15 +7,15 @@ from typing import Any
 
 from oloproof.cli.output import emit, emit_record
 from oloproof.cli.stored import existing_store
-from oloproof.evaluation import Suite, evaluator_records
 from oloproof.execution.host import AppHost
 from oloproof.hosting import hosted
-from oloproof.identity.difference import STAGES, Identified, differences
 from oloproof.jsonform import to_json
 from oloproof.report.identity_text import changes_text, identity_text
 from oloproof.settings.cases import iter_cases
 from oloproof.settings.project import load_project
 from oloproof.store.runs import pair_digest
+from oloproof.suite import Suite, evaluator_records
+from oloproof.validity.difference import STAGES, Identified, differences
 from oloproof.validity.readings import changed_cases, changed_files
 from oloproof.workplace import Store, foreseen, scan_suite
 

@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from oloproof.checkouts import default_branch, watched_folder
 from oloproof.cli.output import emit, emit_record
 from oloproof.errors import ConfigurationError
-from oloproof.execution.checkouts import default_branch, watched_folder
 from oloproof.hosting import hosted
 from oloproof.report.terminal import plain
 from oloproof.settings.inside import outside

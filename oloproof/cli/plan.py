@@ -15,13 +15,13 @@ from oloproof.decisions.prospects import MOST_CASES, prospects_of
 from oloproof.decisions.records import Gate
 from oloproof.diagnosis.attribution import StageSwap
 from oloproof.errors import ConfigurationError
-from oloproof.evaluation import evaluator_records
 from oloproof.jsonform import from_json, to_json
 from oloproof.judge_checks import known_checks
 from oloproof.paired_runs import PairedRuns
 from oloproof.report.plan_text import prospects_text, settling_text
 from oloproof.settings.policy import Policy
 from oloproof.settings.project import load_project
+from oloproof.suite import evaluator_records
 from oloproof.workplace import COMPARE_POLICY, RELEASE_POLICY, Store, load_policies, scan_suite
 
 

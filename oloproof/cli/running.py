@@ -7,12 +7,12 @@ from typing import Any
 
 from oloproof.cli.progress import Progress
 from oloproof.decisions.deciding import check_policies, decide_run
-from oloproof.evaluation import Suite, evaluator_records
 from oloproof.execution.host import AppHost
 from oloproof.jsonform import to_json
 from oloproof.judge_checks import checks_of, labels_of, to_ask_about
 from oloproof.report.run_text import run_text
 from oloproof.settings.project import Project
+from oloproof.suite import Suite, evaluator_records
 from oloproof.workplace import RELEASE_POLICY, evaluate, load_policies, opened_store, scan_suite
 
 

@@ -15,12 +15,12 @@ from oloproof.diagnosis.criteria import followed_criteria
 from oloproof.errors import ConfigurationError
 from oloproof.execution.host import AppHost
 from oloproof.hosting import hosted
-from oloproof.identity.difference import ASSEMBLY, JUDGE, Identified, differences
 from oloproof.judges.costs import JudgeCosts
 from oloproof.reexecution import diagnosing, diagnosis_session, measured_system, stage_swapping
 from oloproof.run_records import Run
 from oloproof.settings.policy import Policy
 from oloproof.settings.project import DiagnosisSettings, Project, load_project
+from oloproof.validity.difference import ASSEMBLY, JUDGE, Identified, differences
 from oloproof.workplace import Store, guarded
 
 #: How many calls of `generate` the repeats of a case take, and how many differing names a refusal gives.

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from oloproof.diagnosis.labels import Outcome
 from oloproof.diagnosis.recorded import RecordedCase, evaluator_from
-from oloproof.evaluation import Clock, Judged, Judging
+from oloproof.evaluation import Clock, Judged
 from oloproof.execution.driver import Driver
 from oloproof.execution.steps import Steps, StepsTo
 from oloproof.identity.system import System
+from oloproof.judging import Judging
 from oloproof.measurement.metrics import MetricSum
 from oloproof.records import Case, Execution, Judgment, StageError
 from oloproof.run_records import CacheCounts, CaseRow, EvaluatorRecord, Run, Tally

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 
 from oloproof.diagnosis.attribution import SwapFactor
 from oloproof.execution.replay_steps import ReplaySteps
-from oloproof.identity.difference import Identified, differences
 from oloproof.records import Execution
 from oloproof.run_records import Run
+from oloproof.validity.difference import Identified, differences
 
 #: The stages and settings, as a difference names them, that each factor is made of.
 _PARTS = {

@@ -20,11 +20,12 @@ from oloproof.diagnosis.labels import (
 from oloproof.diagnosis.recorded import RecordedCase, recorded_cases
 from oloproof.diagnosis.records import GOLD_CONTEXT, DiagnosedCase, Diagnosis
 from oloproof.errors import ConfigurationError
-from oloproof.evaluation import Clock, Judging
+from oloproof.evaluation import Clock
 from oloproof.evaluators.relevance import RelevanceUnit
 from oloproof.execution.driver import Driver
 from oloproof.execution.replay_steps import ReplaySteps
 from oloproof.execution.steps import Steps
+from oloproof.judging import Judging
 from oloproof.records import Candidate, Case
 from oloproof.run_records import CaseRow, EvaluatorRecord, Run
 from oloproof.store.results import Results

@@ -10,11 +10,11 @@ from typing import Any
 from oloproof.comparison import Flips, PairedMetric
 from oloproof.diagnosis.recorded import RecordedCase, evaluator_from, recorded_cases
 from oloproof.errors import ConfigurationError
-from oloproof.evaluation import Judging
 from oloproof.execution.driver import Driver
 from oloproof.execution.replay_steps import ReplaySteps
 from oloproof.execution.steps import Steps, StepsTo
 from oloproof.identity.system import Reranker
+from oloproof.judging import Judging
 from oloproof.paired_runs import PairedRuns
 from oloproof.records import Execution, Judgment, missing
 from oloproof.run_records import CaseRow, Run

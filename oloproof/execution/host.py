@@ -13,11 +13,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from oloproof.checkouts import tracked_by_git, watched_folder
 from oloproof.errors import ConfigurationError, UnfinishedError
 from oloproof.evaluators import AnyEvaluator, PythonEvaluator
 from oloproof.evaluators.python import function_path
 from oloproof.execution.calls import Calls, Done, ExecutorCalls, Lanes, ModelCalls, ThreadCalls
-from oloproof.execution.checkouts import tracked_by_git, watched_folder
 from oloproof.execution.direct import DirectCalls
 from oloproof.execution.driver import Driver
 from oloproof.execution.identifying import Surroundings, environment_digest, preparation_digest, variables

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from oloproof.identity.difference import ASSEMBLY, JUDGE, STAGES, Change
 from oloproof.identity.system import System
 from oloproof.report.tables import grid
 from oloproof.report.terminal import plain
+from oloproof.validity.difference import ASSEMBLY, JUDGE, STAGES, Change
 from oloproof.validity.outlook import Outlook
 
 _SETTINGS = {

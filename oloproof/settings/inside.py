@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from oloproof.execution.checkouts import watched_folder
+from oloproof.checkouts import watched_folder
 
 
 def outside(named: str, folder: Path) -> str | None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from oloproof.evaluation import WINDOW, Judging
 from oloproof.execution.steps import CaseSteps
+from oloproof.judging import WINDOW, Judging
 from oloproof.records import Case, Execution
 from oloproof.run_records import Tally
 

@@ -7,12 +7,12 @@ from itertools import islice
 
 from oloproof.canonical import canonical_json, digest, given_json
 from oloproof.evaluators import PythonEvaluator
-from oloproof.identity.difference import JUDGE, STAGES, Change
 from oloproof.identity.files import ProjectFiles
 from oloproof.identity.system import Identities, judgment_id
 from oloproof.run_records import CaseRow, Run
 from oloproof.store.results import Results
 from oloproof.store.runs import Runs
+from oloproof.validity.difference import JUDGE, STAGES, Change
 
 #: How many cases are looked up at once.
 WINDOW = 250

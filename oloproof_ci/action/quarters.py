@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from oloproof.execution.checkouts import watched_folder
+from oloproof.checkouts import watched_folder
 from oloproof.settings.project import Project
 from oloproof.worker.account import seeing_as
 from oloproof_ci.action.inputs import Inputs

@@ -27,7 +27,7 @@ from mutations import (
 )
 from projects import SLOW, MakeProject, Oloproof, case, command, environment, noted
 
-from oloproof.identity.difference import ASSEMBLY
+from oloproof.validity.difference import ASSEMBLY
 
 MUTATIONS = [mutation for group in GROUPS.values() for mutation in group]
 

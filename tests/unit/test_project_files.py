@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from oloproof.execution.checkouts import tracked_by_git
+from oloproof.checkouts import tracked_by_git
 from oloproof.identity.files import NOTHING_READ, ProjectFiles
 from oloproof.store.database import Database
 from oloproof.store.recency import remove_unnamed
