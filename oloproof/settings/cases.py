@@ -155,7 +155,9 @@ def _open(path: Path, shown: str) -> BinaryIO:
             )
         return path.open("rb")
     except FileNotFoundError:
-        raise ConfigurationError(f"{shown}: no such case file") from None
+        raise ConfigurationError(
+            f"{shown}: no such case file; write it, or name another in the configuration's `dataset`"
+        ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigurationError(f"{shown}: cannot be read: {reason}") from None

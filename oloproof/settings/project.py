@@ -175,7 +175,7 @@ def load_project(path: Path) -> Project:
 
     Ranking evaluators without a relevance unit of their own get the suite's.
     """
-    return _project(path, load_yaml(path))
+    return _project(path, load_yaml(path, "`oloproof init MODULE:CLASS` writes one for a class"))
 
 
 def parse_project(path: Path, text: str) -> Project:

@@ -76,9 +76,10 @@ def dotted(path: KeyPath) -> str:
     return name
 
 
-def load_yaml(path: Path) -> LoadedYaml:
-    """Read a YAML file. Raises ConfigurationError that names the file as given, and the line."""
-    return parse_yaml(_read(path, str(path)), str(path))
+def load_yaml(path: Path, remedy: str = "") -> LoadedYaml:
+    """Read a YAML file. Raises ConfigurationError that names the file as given, and the line; `remedy` says what to do
+    where there is no such file."""
+    return parse_yaml(_read(path, str(path), remedy), str(path))
 
 
 def parse_yaml(content: bytes, shown: str) -> LoadedYaml:
@@ -98,12 +99,13 @@ def parse_yaml(content: bytes, shown: str) -> LoadedYaml:
     return LoadedYaml(data, SourceLines(shown, builder.lines), builder.written)
 
 
-def _read(path: Path, shown: str) -> bytes:
+def _read(path: Path, shown: str, remedy: str) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
-        raise ConfigurationError(f"{shown}: no such file") from None
+        suffix = f"; {remedy}" if remedy else ""
+        raise ConfigurationError(f"{shown}: no such file{suffix}") from None
     except IsADirectoryError:
         raise ConfigurationError(f"{shown}: is a directory, not a file") from None
     except (OSError, ValueError) as error:

@@ -290,7 +290,9 @@ def test_a_file_without_cases_is_refused(write: Write, content: str) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_a_configuration_error(tmp_path: Path) -> None:
-    assert problems_of(Path("no/such.jsonl")) == ["no/such.jsonl: no such case file"]
+    assert problems_of(Path("no/such.jsonl")) == [
+        "no/such.jsonl: no such case file; write it, or name another in the configuration's `dataset`"
+    ]
     assert problems_of(tmp_path) == [f"{tmp_path}: is a directory, not a case file"]
     assert "cannot be read" in problems_of(Path("a\0b"))[0]
     os.mkfifo(tmp_path / "pipe")

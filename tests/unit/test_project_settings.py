@@ -79,6 +79,13 @@ def test_the_configuration_of_the_seed_is_read(load: Load) -> None:
     assert config.slices == ("metadata.topic", "relevant_position", "context_truncated")
 
 
+def test_where_there_is_no_configuration_the_command_that_writes_one_is_named() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"no/such\.yaml: no such file; `oloproof init MODULE:CLASS` writes"
+    ):
+        load_project(Path("no/such.yaml"))
+
+
 def test_what_may_be_left_out_has_the_documented_defaults(load: Load) -> None:
     config = load(LEAST).config
     assert config.model_dump(exclude={"evaluators"}) == {
