@@ -125,6 +125,15 @@ class Repository:
         listed = self._output("ls-tree", "-r", "-z", "--name-only", "--full-tree", sha).split("\0")
         return [Path(path) for path in listed if path.rpartition("/")[2] == name]
 
+    def submodules_at(self, sha: str) -> list[tuple[Path, str]]:
+        """The submodules of a commit, each by its path from the root and the commit that it is at."""
+        found = []
+        for entry in self._output("ls-tree", "-r", "-z", "--full-tree", sha).split("\0"):
+            about, _, path = entry.partition("\t")
+            if about.startswith("160000 "):
+                found.append((Path(path), about.split()[2]))
+        return found
+
     def place_at(self, sha: str, file: Path) -> Path:
         """Where a file of the work tree stands in a commit: at the same place, or else where the only file of its name
         stands that is gone from the work tree, since then it was moved. Paths start at the root."""

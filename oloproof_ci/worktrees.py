@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from subprocess import CompletedProcess
 
 from oloproof.errors import ConfigurationError
 from oloproof.worker.account import Account
@@ -30,8 +31,9 @@ SHORT_SHA = 7
 
 @contextmanager
 def worktree(repository: Repository, sha: str) -> Iterator[Path]:
-    """A temporary checkout of a commit, removed afterwards. No hook of the repository runs. What earlier ones that were
-    killed have left is removed first."""
+    """A temporary checkout of a commit, removed afterwards; submodules are checked out too, where the repository has
+    them and the commits that they were at. No hook of the repository runs. What earlier ones that were killed have left
+    is removed first."""
     _remove_abandoned(repository)
     parent = Path(tempfile.mkdtemp(prefix=_PREFIX))
     # Held until the process ends, however it does.
@@ -43,20 +45,44 @@ def worktree(repository: Repository, sha: str) -> Iterator[Path]:
     elif access.tenant is not None:
         parent.chmod(0o711)
     place = parent / _TREE
+    modules: list[tuple[Repository, Path]] = []
     try:
-        added = repository.git(
-            "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", "--quiet", str(place), sha
-        )
+        added = _add(repository, sha, place)
         if added.returncode:
             raise ConfigurationError(
                 f"{repository.root}: the base {sha[:SHORT_SHA]} could not be checked out: {last_line(added.stderr)}"
             )
+        _add_submodules(repository, sha, place, modules)
         if access.tenant is not None and access.tenant != access.account:
             _give(place, access.tenant)
         yield place
     finally:
+        for module, inner in reversed(modules):
+            module.git("worktree", "remove", "--force", str(inner))
         _remove(repository, place)
         os.close(lock)
+
+
+def _add(repository: Repository, sha: str, place: Path) -> CompletedProcess[str]:
+    return repository.git(
+        "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", "--quiet", str(place), sha
+    )
+
+
+def _add_submodules(
+    repository: Repository, sha: str, place: Path, added: list[tuple[Repository, Path]]
+) -> None:
+    """Check out what a commit's submodules were at, from what is here: nothing is fetched. `added` gets each of them,
+    with its worktree."""
+    for path, commit in repository.submodules_at(sha):
+        try:
+            module = Repository(repository.root / path, repository.access)
+        except ConfigurationError:
+            continue
+        inside = os.path.realpath(module.root) == os.path.join(os.path.realpath(repository.root), path)
+        if inside and not _add(module, commit, place / path).returncode:
+            added.append((module, place / path))
+            _add_submodules(module, commit, place / path, added)
 
 
 def without_worktree(text: str, sha: str) -> str:

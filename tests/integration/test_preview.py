@@ -138,7 +138,7 @@ def test_a_worse_pull_request_is_blocked_and_its_new_failures_are_labelled(suppo
     assert report["base"]["sha"] == support.git("rev-parse", "main")
     assert report["base_commit"] == {"ref": "main", "sha": report["base"]["sha"]}
     assert {(c["head_repeat"], c["base_repeat"]) for c in found["new_failures"]} == {("failed", "passed")}
-    assert report["errors"] == {"total": 0, "newly": 0, "cases": []}
+    assert report["errors"] == {"total": 0, "newly": 0, "cases": [], "in_base": None}
 
 
 def test_a_crash_in_the_head_is_no_pass_and_its_cases_are_named(support: Checkout) -> None:

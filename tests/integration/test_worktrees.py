@@ -86,3 +86,52 @@ def test_a_worktree_whose_folder_is_gone_is_forgotten_once_it_cannot_be_in_use(
     os.utime(named, (then, then))
     assert changed.preview().returncode == 0
     assert (left in known(changed)) is stays
+
+
+def test_submodules_of_the_base_are_as_they_were_there(changed: Checkout, tmp_path: Path) -> None:
+    """One that is not checked out, or lacks the commit, stays empty."""
+    library = repository(tmp_path / "library", {"words.txt": "old"})
+    outer = repository(tmp_path / "outer", {"README": "outer"})
+    allowed = ("-c", "protocol.file.allow=always")
+    for checkout, url, name in (
+        (outer, library, "inner"),
+        (changed.root, outer, "module"),
+        (changed.root, outer, "gone"),
+    ):
+        git(checkout, *allowed, "submodule", "--quiet", "add", str(url), name)
+        git(checkout, "commit", "--quiet", "--message", "A submodule")
+    git(changed.root, *allowed, "submodule", "--quiet", "update", "--init", "--recursive")
+    git(changed.root, "submodule", "--quiet", "deinit", "gone")
+    before = git(changed.root, "rev-parse", "HEAD").strip()
+    (changed.root / "module" / "README").write_text("newer")
+    git(changed.root / "module", "commit", "--quiet", "--all", "--message", "Newer")
+    with worktree(Repository(changed.root), before) as tree:
+        assert (tree / "module" / "README").read_text() == "outer"
+        assert (tree / "module" / "inner" / "words.txt").read_text() == "old"
+        assert list((tree / "gone").iterdir()) == []
+    assert not tree.exists()
+    for module in (changed.root, changed.root / "module", changed.root / "module" / "inner"):
+        assert len(git(module, "worktree", "list").splitlines()) == 1
+    assert (changed.root / "module" / "README").read_text() == "newer"
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(folder), *arguments],
+        env=git_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def repository(folder: Path, files: dict[str, str]) -> Path:
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "All")
+    return folder
