@@ -375,10 +375,13 @@ def test_a_call_whose_worker_ends_before_it_begins_is_run_again_though_not_for_e
 
 
 @pytest.mark.skipif(not HAS_KEEPER, reason="only a worker with a keeper has a parent that it could stop")
-def test_a_worker_whose_pipes_live_on_and_whose_keeper_is_stopped_is_seen_to_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_worker_whose_pipes_live_on_and_whose_keeper_is_stopped_is_seen_to_end(
+    tmp_path: Path, threads: int
+) -> None:
     """A child holds the pipes open, and the keeper cannot say that the worker has ended."""
     leave = "if os.fork() == 0:\n    time.sleep(300)\nos.kill(os.getppid(), signal.SIGSTOP)\n"
-    with workers(tmp_path) as found:
+    with workers(tmp_path, threads=threads) as found:
         at_once = found.call(retrieve("at_once", f"{leave}os._exit(3)"), timeout=60)
         assert found.call(retrieve("later", leave)).kind is None
         started = time.monotonic()
