@@ -69,7 +69,7 @@ def hosted_base(
 def _not_the_base(host: AppHost, place: CheckoutPlace) -> Baseline | None:
     """A failed baseline when the base's app imports modules of the head, which would be measured as its own."""
     try:
-        foreign = [path for path in host.modules.values() if place.is_the_heads(path)]
+        foreign = [path for path in host.description.modules.values() if place.is_the_heads(path)]
     except OloproofError as error:
         return Baseline(None, "baseline_failed", str(error))
     if not foreign:

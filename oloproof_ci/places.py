@@ -60,8 +60,8 @@ class CheckoutPlace:
 def _import_folders(app: AppHost) -> list[str]:
     """The folders that the app imports its own modules from: those it looks in, and those it found modules in."""
     own = str(app.project.root)
-    folders = dict.fromkeys(app.search)
-    for name, file in app.modules.items():
+    folders = dict.fromkeys(app.description.search)
+    for name, file in app.description.modules.items():
         folder = Path(file).parent
         depth = name.count(".") + (Path(file).name == "__init__.py")
         if depth <= len(folder.parts):

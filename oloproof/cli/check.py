@@ -103,8 +103,8 @@ def _labels_of(project: Project, record: EvaluatorRecord) -> tuple[str, int]:
 
 
 def _app(host: AppHost) -> tuple[str, bool]:
-    name, declared, rag = host.check(), host.declared, host.project.config.system.rag
-    depth, top_k = rag.depth or declared["depth"], rag.top_k or declared["top_k"]
+    name, declared, rag = host.check(), host.description.declared, host.project.config.system.rag
+    depth, top_k = rag.depth or declared.depth, rag.top_k or declared.top_k
     return f"{host.checkout.target}: {name}, depth {depth}, top_k {top_k}", True
 
 

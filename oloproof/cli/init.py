@@ -49,8 +49,8 @@ def _measured(beginning: Beginning, config: Path) -> Beginning:
     """The same with the settings that the class declares. Raises ConfigurationError when it cannot be imported."""
     with hosted(parse_project(config, configuration(beginning))) as host:
         host.check()
-        declared = host.declared
-    return replace(beginning, top_k=declared["top_k"], depth=declared["depth"])
+        declared = host.description.declared
+    return replace(beginning, top_k=declared.top_k, depth=declared.depth)
 
 
 def _workflow(root: Path, config: Path) -> Mapping[Path, str]:

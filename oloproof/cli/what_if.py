@@ -54,7 +54,7 @@ def command(given: argparse.Namespace) -> int:
 def _try(
     given: argparse.Namespace, run: Run, criterion: str, host: AppHost, store: Store, progress: Progress
 ) -> WhatIf:
-    if given.token_budget and not host.counts_tokens:
+    if given.token_budget and not host.description.counts_tokens:
         raise ConfigurationError(
             f"--token-budget: {host.checkout.target} has no method count_tokens(self, passage) -> int, and tokens are "
             "never estimated"

@@ -18,6 +18,7 @@ from oloproof.errors import ConfigurationError, UnfinishedError
 from oloproof.evaluators import AnyEvaluator, PythonEvaluator
 from oloproof.evaluators.python import function_path
 from oloproof.execution.calls import Calls, Done, ExecutorCalls, Lanes, ModelCalls, ThreadCalls
+from oloproof.execution.description import Description
 from oloproof.execution.direct import DirectCalls
 from oloproof.execution.driver import Driver
 from oloproof.execution.identifying import Surroundings, environment_digest, preparation_digest, variables
@@ -83,40 +84,34 @@ class AppHost:
         self._describing = self._open_calls(START_SECONDS, SimpleQueue())
         self._describing.submit(None, {"op": "describe"})
         self._described: Reply | None = None
-        self._found: dict[str, Any] | None = None
+        self._description: Description | None = None
         self._system: System | None = None
         self._ingredients: dict[str, Ingredients] = {}
         self._sources: dict[str, tuple[int, int] | None] = {}
 
     def check(self) -> str:
-        """Wait for the import; gives the system's name. Raises ConfigurationError when the app cannot be imported, is
-        not a RAG system, or its settings do not fit each other."""
-        if self._found is None:
-            reply = self._description()
+        """Wait for the import; gives the system's name. Raises as `description` does."""
+        return self.project.config.system.name or self.description.declared.name
+
+    @property
+    def description(self) -> Description:
+        """What the worker told of the app, once it is imported. Raises ConfigurationError when it cannot be, when it is
+        no RAG system, or when its settings do not fit each other."""
+        if self._description is None:
+            reply = self._described_first()
             if reply.kind is not None and not self._prepared:
                 self.prepare()
                 reply = perform(self.checkout, {"op": "describe"}, START_SECONDS)
             if reply.kind is not None:
                 raise self._import_failed(reply, self.checkout.target, ("system", "rag", "object"))
-            self._found = self._checked(reply.value)
-        name: str = self.project.config.system.name or self._found["settings"]["name"]
-        return name
-
-    @property
-    def declared(self) -> Mapping[str, Any]:
-        """The settings that the app's class declares; raises as `check` does."""
-        self.check()
-        assert self._found is not None
-        declared: Mapping[str, Any] = self._found["settings"]
-        return declared
+            self._description = self._checked(Description.of(reply.value))
+        return self._description
 
     def system(self, outlines: ParseCache | None = None) -> System:
         """The effective system, with the fingerprints of its code; raises as `check` does. `outlines` keeps what was
         found in source files."""
         if self._system is None:
-            self.check()
-            assert self._found is not None
-            self._system = self._effective(self._found, outlines)
+            self._system = self._effective(self.description, outlines)
         return self._system
 
     def evaluators(self, outlines: ParseCache | None = None) -> tuple[AnyEvaluator, ...]:
@@ -183,35 +178,7 @@ class AppHost:
     @property
     def index_version(self) -> str:
         """The index_version in force, the class's own or the configuration's."""
-        self.check()
-        assert self._found is not None
-        version: str = (
-            self.project.config.system.rag.index_version or self._found["settings"]["index_version"]
-        )
-        return version
-
-    @property
-    def modules(self) -> Mapping[str, str]:
-        """The project's modules that the app imported, with their files."""
-        self.check()
-        assert self._found is not None
-        modules: Mapping[str, str] = self._found["modules"]
-        return modules
-
-    @property
-    def counts_tokens(self) -> bool:
-        """Whether the app has a method count_tokens."""
-        self.check()
-        assert self._found is not None
-        return bool(self._found["counts_tokens"])
-
-    @property
-    def search(self) -> Sequence[str]:
-        """The folders in which the app finds modules of the project."""
-        self.check()
-        assert self._found is not None
-        search: Sequence[str] = self._found["search"]
-        return search
+        return self.project.config.system.rag.index_version or self.description.declared.index_version
 
     @property
     def ingredients(self) -> Mapping[str, Ingredients]:
@@ -239,7 +206,7 @@ class AppHost:
         checkout = self.checkout
         return tracked_by_git(Path(checkout.watch), dict(checkout.environment), checkout.account)
 
-    def _description(self) -> Reply:
+    def _described_first(self) -> Reply:
         if self._described is None:
             done = self._describing.next_done()
             assert done is not None
@@ -316,10 +283,10 @@ class AppHost:
         self._opened.append(models)
         return Lanes(self._open_calls(self._timeout, done), models, done)
 
-    def _checked(self, found: dict[str, Any]) -> dict[str, Any]:
+    def _checked(self, found: Description) -> Description:
         """What the worker told of the app, once the settings are known to fit each other."""
         depth, top_k, budget = self._settings(found)
-        if budget is not None and not found["counts_tokens"]:
+        if budget is not None and not found.counts_tokens:
             target = self.checkout.target
             raise ConfigurationError(
                 self.project.lines.problem(
@@ -331,17 +298,17 @@ class AppHost:
         check_against(self.project, depth, top_k)
         return found
 
-    def _settings(self, found: Mapping[str, Any]) -> tuple[int, int, int | None]:
+    def _settings(self, found: Description) -> tuple[int, int, int | None]:
         """depth, top_k and token_budget: the class's own, or what the configuration puts in their place."""
-        declared, rag = found["settings"], self.project.config.system.rag
-        budget = rag.token_budget if "token_budget" in rag.model_fields_set else declared["token_budget"]
-        return rag.depth or declared["depth"], rag.top_k or declared["top_k"], budget
+        declared, rag = found.declared, self.project.config.system.rag
+        budget = rag.token_budget if "token_budget" in rag.model_fields_set else declared.token_budget
+        return rag.depth or declared.depth, rag.top_k or declared.top_k, budget
 
-    def _effective(self, found: Mapping[str, Any], outlines: ParseCache | None) -> System:
-        declared, chosen = found["settings"], self.project.config.system
+    def _effective(self, found: Description, outlines: ParseCache | None) -> System:
+        declared, chosen = found.declared, self.project.config.system
         depth, top_k, budget = self._settings(found)
-        self._sources = {file: _stamp(file) for file in found["modules"].values()}
-        code = self._surroundings().code(self.checkout.target, found["modules"], outlines)
+        self._sources = {file: _stamp(file) for file in found.modules.values()}
+        code = self._surroundings().code(self.checkout.target, found.modules, outlines)
         self._ingredients |= code.ingredients
         identity, command = self.project.config.identity, self.project.config.prepare
         self._ingredients[ENVIRONMENT] = variables(identity.env, self._named)
@@ -350,8 +317,8 @@ class AppHost:
                 command, self.project.root, Path(self.checkout.watch), self._tracked, outlines
             )
         return System(
-            name=chosen.name or declared["name"],
-            version=chosen.version or declared["version"],
+            name=chosen.name or declared.name,
+            version=chosen.version or declared.version,
             object=self.checkout.target,
             depth=depth,
             top_k=top_k,
@@ -363,10 +330,8 @@ class AppHost:
         )
 
     def _surroundings(self) -> Surroundings:
-        self.check()
-        assert self._found is not None
-        found = self._found
-        return Surroundings(found["search"], found["python"], self._packages, frozenset(found["installed"]))
+        found = self.description
+        return Surroundings(found.search, found.python, self._packages, found.installed)
 
     def _packages(self, names: frozenset[str]) -> PackageFacts:
         if not names:

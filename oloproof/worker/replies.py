@@ -8,10 +8,12 @@ import math
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from oloproof.contract import SystemSettings
 from oloproof.worker.returns import MAX_DEPTH, depth_exceeds
 
 #: What a worker says of a call that came to nothing; that it crashed or hung is the engine's to say.
 KINDS = frozenset({"exception", "invalid_return", "exit"})
+_SETTINGS = frozenset(SystemSettings.__dataclass_fields__)
 
 
 def checked(request: dict[str, Any], value: Any) -> Any:
@@ -48,13 +50,15 @@ def _is_description(_: dict[str, Any], value: Any) -> bool:
     settings = value["settings"]
     sizes = [settings[name] for name in ("depth", "top_k")]
     return (
-        all(is_text(settings[name]) for name in ("name", "version", "index_version"))
+        settings.keys() == _SETTINGS
+        and all(is_text(settings[name]) for name in ("name", "version", "index_version"))
         and all(type(size) is int and size > 0 for size in sizes)
         and (settings["token_budget"] is None or type(settings["token_budget"]) is int)
         and isinstance(value["modules"], dict)
         and all(is_text(name) and is_text(file) for name, file in value["modules"].items())
-        and isinstance(value["search"], list)
-        and all(map(is_text, value["search"]))
+        and all(isinstance(value[names], list) for names in ("search", "installed"))
+        and all(map(is_text, [*value["search"], *value["installed"]]))
+        and isinstance(value["counts_tokens"], bool)
         and is_text(value["python"])
     )
 

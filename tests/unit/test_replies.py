@@ -27,6 +27,7 @@ DESCRIPTION = {
     "counts_tokens": True,
     "modules": {"app": "/app.py"},
     "search": ["/"],
+    "installed": ["yaml"],
     "python": "3.11",
 }
 
@@ -55,6 +56,10 @@ FORGED = [
     ("describe", {**DESCRIPTION, "settings": {**SETTINGS, "name": None}}),
     ("describe", {**DESCRIPTION, "modules": ["app"]}),
     ("describe", {**DESCRIPTION, "search": 5}),
+    ("describe", {**DESCRIPTION, "installed": [5]}),
+    ("describe", {**DESCRIPTION, "counts_tokens": "yes"}),
+    ("describe", {**DESCRIPTION, "settings": {**SETTINGS, "more": 1}}),
+    ("describe", {**DESCRIPTION, "settings": [1]}),
     ("retrieve", None),
     ("retrieve", []),
     ("retrieve", found(5)),
