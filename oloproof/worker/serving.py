@@ -14,6 +14,7 @@ from json import loads
 from typing import TYPE_CHECKING, Any
 
 from oloproof.worker.app import App
+from oloproof.worker.bytecode import distrust_early_bytecode
 from oloproof.worker.channel import LEFTOVER, Channel, encoded
 from oloproof.worker.current import CALL, Call, follow_threads
 from oloproof.worker.keeper import Kept
@@ -56,6 +57,7 @@ def serve(setting: Setting, keeper: Kept | None) -> None:
     if setting.memory_mb is not None:
         _limit_memory(setting.memory_mb)
     log = Log(shared=setting.pages is not None)
+    distrust_early_bytecode()
     reads = Reads(setting.watch)
     coroutines = Coroutines()
     app = App(setting.root, setting.target, coroutines.finish, setting.memory_mb)

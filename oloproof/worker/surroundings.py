@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from importlib.machinery import all_suffixes
 from typing import Any
 
@@ -37,9 +38,18 @@ def project_modules() -> dict[str, str]:
         if name == "__main__" or name == "oloproof" or name.startswith("oloproof."):
             continue
         path = os.path.realpath(file)
-        if not path.startswith(library) and _INSTALLED.isdisjoint(path.split(os.sep)):
+        if not _is_installed(path, library):
             found[name] = path
     return found
+
+
+def is_installed(path: str) -> bool:
+    """Whether a path without links lies in the standard library or among installed packages."""
+    return _is_installed(path, _library_folders())
+
+
+def _is_installed(path: str, library: tuple[str, ...]) -> bool:
+    return path.startswith(library) or not _INSTALLED.isdisjoint(path.split(os.sep))
 
 
 def search_folders(root: str) -> list[str]:
@@ -52,7 +62,7 @@ def search_folders(root: str) -> list[str]:
         folder = os.path.realpath(entry or os.curdir)
         if folder in found or not os.path.isdir(folder) or folder == own != os.path.realpath(root):
             continue
-        if not (folder + os.sep).startswith(library) and _INSTALLED.isdisjoint(folder.split(os.sep)):
+        if not _is_installed(os.path.join(folder, ""), library):
             found.append(folder)
     return found
 
@@ -95,6 +105,7 @@ def package_facts(names: list[str]) -> Any:
     return sys.modules[name].package_facts(names)
 
 
+@cache
 def _library_folders() -> tuple[str, ...]:
     """What the paths of the standard library, and of all that is installed beside it, begin with."""
     prefixes = {os.path.realpath(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)}

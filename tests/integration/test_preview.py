@@ -103,6 +103,7 @@ def support(tmp_path: Path) -> Checkout:
     checkout = repository_of("support_rag", tmp_path / "support rag")
     with (checkout.root / "compare.yaml").open("a", encoding="utf-8") as policy:
         policy.write(NEW_FAILURES)
+    (checkout.root / ".git" / "info" / "exclude").write_text("__pycache__\n", encoding="utf-8")
     checkout.commit("The base")
     return checkout
 

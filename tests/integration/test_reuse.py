@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from projects import (
     APP,
     CASES,
     DIAGNOSE,
+    Finished,
     MakeProject,
     Oloproof,
     case,
@@ -177,3 +180,23 @@ def test_every_command_works_on_the_examples(
     assert (diagnosed.returncode, diagnosed.stderr) == (0, "")
     failures = quick("inspect", "latest", "--failures", cwd=folder)
     assert failures.lines[1].startswith("┌")
+
+
+def test_two_changes_within_one_second_are_told_apart_although_python_cannot(
+    make_project: MakeProject, quick: Oloproof
+) -> None:
+    """It goes by the whole second and the size, and would run the first change's bytecode as the second one."""
+    folder = make_project()
+    app, second = folder / "app.py", int(time.time()) + 60
+    first = app.read_text()
+    os.utime(app, (second, second))
+    assert rate_of_correct(quick("run", cwd=folder)) == "66.7%"
+    assert list((folder / "__pycache__").glob("app.*.pyc"))
+    app.write_text(first.replace("blue", "grey"))
+    os.utime(app, (second + 0.5, second + 0.5))
+    assert rate_of_correct(quick("run", cwd=folder)) == "0.0%"
+
+
+def rate_of_correct(finished: Finished) -> str:
+    (row,) = [line for line in finished.lines if line.startswith("│ correct ")]
+    return row.split("│")[2].strip()
