@@ -139,7 +139,8 @@ def absolute(path: Any, folder: str | None = None) -> str:
         text = text[5:].partition("?")[0]
     if text.startswith("/"):
         return text
-    return os.path.join(os.getcwd(), folder or "", text)
+    here = os.getcwd()
+    return f"{here}/{text}" if folder is None and here != "/" else os.path.join(here, folder or "", text)
 
 
 def folder_of(descriptor: int) -> str | None:

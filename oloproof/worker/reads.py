@@ -161,10 +161,13 @@ class Reads:
         if flags & _CREATES and (flags & os.O_TRUNC or not os.path.exists(full)):
             self._tell_made(full)
             return
-        self._hear_forked()  # what one of them made does not count here either
+        if self._forked is not None:
+            self._hear_forked()  # what one of them made does not count here either
         if flags & _WRITES:
             self._written.add(full)
-        if flags & _WRITES == os.O_WRONLY or full in self._made:
+            if flags & _WRITES == os.O_WRONLY:
+                return
+        if full in self._made:
             return
         stamp = _stamp(full)
         seen = self._seen
