@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 from typing import Any, Protocol
 
-from oloproof.canonical import canonical_json, digest
+from oloproof.canonical import canonical_json, framed
 from oloproof.judges.costs import Ledger
 from oloproof.judges.prompts import Evidence, Prompt
 from oloproof.judges.providers import Answered, Model, Tokens, body
@@ -266,8 +267,8 @@ def settled(samples: Sequence[Judgment | Verdict]) -> Judgment | str:
 
 def _ids(model: Model, question: Questioned, samples: Iterable[int]) -> list[bytes]:
     """The identities of all tries of the samples."""
-    request = _request(model, question.prompt)
-    return [_id(model, request, sample, attempt) for sample in samples for attempt in range(TRIES)]
+    asked = _asked(model, question.prompt)
+    return [_id(asked, sample, attempt) for sample in samples for attempt in range(TRIES)]
 
 
 def _worth_another(found: Judgment | Verdict) -> bool:
@@ -285,12 +286,17 @@ def _read(answered: Answered, question: Questioned) -> Judgment | Verdict:
 
 def question_id(model: Model, prompt: Prompt, sample: int, attempt: int) -> bytes:
     """Identity of a call: provider, address, model, parameters, the whole prompt, and which sample of it."""
-    return _id(model, _request(model, prompt), sample, attempt)
+    return _id(_asked(model, prompt), sample, attempt)
 
 
-def _request(model: Model, prompt: Prompt) -> str:
-    return canonical_json(dict(body(model, prompt)))
+def _asked(model: Model, prompt: Prompt) -> Any:
+    """What the identities of all samples of a question have in common, digested once: a hash to go on from."""
+    request = canonical_json(dict(body(model, prompt)))
+    return sha256(framed("judge call", model.provider, model.base_url, request))
 
 
-def _id(model: Model, request: str, sample: int, attempt: int) -> bytes:
-    return digest("judge call", model.provider, model.base_url, request, str(sample), str(attempt))
+def _id(asked: Any, sample: int, attempt: int) -> bytes:
+    found = asked.copy()
+    found.update(framed(str(sample), str(attempt)))
+    identity: bytes = found.digest()
+    return identity
