@@ -1,4 +1,7 @@
-"""One checkout's app, ready to be called: its workers, its settings, its one-time preparation."""
+"""One checkout's app, ready to be called: its workers, its settings, its one-time preparation.
+
+What identifies its results and drives its cases is imported once the worker has been started, which takes as long.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +23,17 @@ from oloproof.evaluators.python import function_path
 from oloproof.execution.calls import Calls, Done, ExecutorCalls, Lanes, ModelCalls, ThreadCalls
 from oloproof.execution.description import Description
 from oloproof.execution.direct import DirectCalls
-from oloproof.execution.driver import Driver
-from oloproof.execution.identifying import Surroundings, environment_digest, preparation_digest, variables
-from oloproof.identity.files import FileRecords, ProjectFiles
-from oloproof.identity.fingerprint import Ingredients, PackageFacts, ParseCache
-from oloproof.identity.system import ENVIRONMENT, PREPARE, Reranker, System
 from oloproof.settings.project import Project, check_against
 from oloproof.worker.account import Account
 from oloproof.worker.calls import START_SECONDS, perform, release, restart
 from oloproof.worker.process import Checkout, Reply
 
 if TYPE_CHECKING:
+    from oloproof.execution.driver import Driver
+    from oloproof.execution.identifying import Surroundings
+    from oloproof.identity.files import FileRecords, ProjectFiles
+    from oloproof.identity.fingerprint import Ingredients, PackageFacts, ParseCache
+    from oloproof.identity.system import Reranker, System
     from oloproof.judges.calling import Provider
     from oloproof.judges.costs import JudgeCosts
 
@@ -156,6 +159,8 @@ class AppHost:
     def reranker(self, name: str, outlines: ParseCache | None = None) -> Reranker:
         """The reranker `module:function` with the fingerprint of its code. Raises ConfigurationError when the name has
         another form."""
+        from oloproof.identity.system import Reranker
+
         try:
             return Reranker(function_path(name), self.code_of(name, outlines))
         except ValueError as error:
@@ -194,6 +199,8 @@ class AppHost:
     def files(self, records: FileRecords) -> ProjectFiles:
         """The checkout's files as stage results depend on them. What `prepare` makes does not count: `index_version`
         stands for it."""
+        from oloproof.identity.files import ProjectFiles
+
         identity = self.project.config.identity
         root = Path(self.checkout.watch)
         counts = self._tracked if self.project.config.prepare is not None else None
@@ -245,6 +252,8 @@ class AppHost:
     def driver(self, idle: Callable[[], None]) -> Driver:
         """A driver over this host's workers, and over models where there is a provider of them; `idle` is called
         whenever there is only waiting left to do."""
+        from oloproof.execution.driver import Driver
+
         provider = self.provider
         return Driver(
             (lambda: self._open_calls(self._timeout))
@@ -305,6 +314,9 @@ class AppHost:
         return rag.depth or declared.depth, rag.top_k or declared.top_k, budget
 
     def _effective(self, found: Description, outlines: ParseCache | None) -> System:
+        from oloproof.execution.identifying import environment_digest, preparation_digest, variables
+        from oloproof.identity.system import ENVIRONMENT, PREPARE, System
+
         declared, chosen = found.declared, self.project.config.system
         depth, top_k, budget = self._settings(found)
         self._sources = {file: _stamp(file) for file in found.modules.values()}
@@ -330,10 +342,14 @@ class AppHost:
         )
 
     def _surroundings(self) -> Surroundings:
+        from oloproof.execution.identifying import Surroundings
+
         found = self.description
         return Surroundings(found.search, found.python, self._packages, found.installed)
 
     def _packages(self, names: frozenset[str]) -> PackageFacts:
+        from oloproof.identity.fingerprint import PackageFacts
+
         if not names:
             return PackageFacts({}, {}, {})
         reply = perform(self.checkout, {"op": "packages", "names": sorted(names)}, START_SECONDS)
