@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ SCHEMA_VERSION = 3
 FOLDER = ".oloproof"
 FILE = "store.sqlite3"
 CLAIMS = "claims"
+#: How long a command waits for another one that writes.
+BUSY_SECONDS = 60
 #: How many entries may wait to be written: those of some hundred cases, which is a fraction of a second when stages
 #: are so quick that nothing else calls for a commit.
 MAX_WAITING = 4_000
@@ -88,7 +91,7 @@ class Database:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._ignore_in_git(path.parent)
-            connection = sqlite3.connect(path, timeout=60.0, isolation_level=None)
+            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
             self._waiting: defaultdict[str, dict[Any, Entry]] = defaultdict(dict)
             self._by_identity: defaultdict[str, defaultdict[Any, list[Entry]]] = defaultdict(
                 lambda: defaultdict(list)
@@ -111,6 +114,11 @@ class Database:
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR")):
                 raise self._failure(error) from None
+            if getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY"):
+                raise UnfinishedError(
+                    f"{path}: another command has kept the store locked for {BUSY_SECONDS} seconds; let it end, then "
+                    "run this again"
+                ) from None
             raise ConfigurationError(
                 f"{path}: cannot be opened as a store ({error}); "
                 + (
@@ -130,8 +138,8 @@ class Database:
 
     def _prepare(self) -> None:
         connection = self.connection
-        connection.execute("PRAGMA busy_timeout = 60000")
-        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+        self._write_ahead()
         connection.execute("PRAGMA synchronous = NORMAL")
         # Ids are digests, so entries fall on pages all over the file: those are kept at hand, and moved from the log to
         # their places seldom (sizes in KB and in pages of 4 KB).
@@ -146,6 +154,19 @@ class Database:
                 f"{self.path}: made by another version of Oloproof (schema {version}, this one reads "
                 f"{SCHEMA_VERSION}); move it away to start with an empty store, or use that version"
             )
+
+    def _write_ahead(self) -> None:
+        """Switch to a write-ahead log. Of two processes that do so at once to a new file SQLite refuses one, without
+        the wait that `busy_timeout` asks for."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self.connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.005)
 
     def _create(self) -> None:
         connection = self.connection

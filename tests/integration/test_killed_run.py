@@ -118,3 +118,21 @@ def test_two_runs_at_once_on_one_store_both_finish_rightly(
         assert each.returncode == 0
         run = json.loads(stdout)["run"]
         assert {name: run[name] for name in FIGURES} == alone
+
+
+def test_a_new_store_may_be_opened_by_many_at_once(tmp_path: Path) -> None:
+    """They open it as near to the same moment as processes can: each spins until then."""
+    program = (
+        "import sys, time; from pathlib import Path; from oloproof.store.database import Database\n"
+        "for number, moment in enumerate(map(float, sys.argv[2:])):\n"
+        "    while time.time() < moment: pass\n"
+        "    Database(Path(sys.argv[1], str(number), 'store.sqlite3')).connection.close()\n"
+    )
+    moments = [str(time.time() + 1 + 0.15 * number) for number in range(12)]
+    running = [
+        subprocess.Popen([sys.executable, "-c", program, str(tmp_path), *moments], stderr=subprocess.PIPE)
+        for _ in range(4)
+    ]
+    for each in running:
+        _, errors = each.communicate(timeout=60)
+        assert (each.returncode, errors) == (0, b"")
