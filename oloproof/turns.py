@@ -1,9 +1,13 @@
-"""Waiting for one another: what the steps of one case are getting, and those of others need too."""
+"""What steps ask for that no worker gets: to wait for one another, for another process, or for a model."""
 
 from __future__ import annotations
 
-#: The operation of a request that no worker gets: it lets the steps wait for a `turn`.
+#: The operation of a request that lets the steps wait for a `turn`.
 WAIT = "wait"
+#: Of one that waits for a claim: tries to `take` it, on any thread, for so many `seconds` at most.
+CLAIM = "claim"
+#: Of one that a model answers.
+TO_MODEL = "judge"
 
 
 class Turn:

@@ -10,12 +10,11 @@ from concurrent.futures import Executor, Future
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
+from oloproof.turns import CLAIM, TO_MODEL
 from oloproof.worker.calls import perform
 from oloproof.worker.process import Checkout, Reply
 
 Message = dict[str, Any]
-#: The ops of a request to a model, and of one that waits for a claim.
-TO_MODEL, CLAIM = "judge", "claim"
 #: How often a claim is tried, how long nothing is said of it, and how often then.
 CLAIM_SECONDS, SILENT_SECONDS, SECONDS_BETWEEN_LINES = 0.05, 5.0, 30.0
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 from typing import Any, TypeVar
 
-from oloproof.execution.calls import TO_MODEL, Calls
+from oloproof.execution.calls import Calls
 from oloproof.execution.steps import StepsTo
-from oloproof.turns import WAIT, Turn
+from oloproof.turns import TO_MODEL, WAIT, Turn
 from oloproof.worker.process import Reply
 
 L = TypeVar("L")

@@ -20,10 +20,8 @@ from oloproof.judges.providers import Answered, Model, Tokens, body
 from oloproof.judges.sending import Call
 from oloproof.judges.verdicts import Unusable, Verdict, read_verdict
 from oloproof.records import Judgment, missing
-from oloproof.turns import WAIT, Turn
+from oloproof.turns import CLAIM, TO_MODEL, WAIT, Turn
 
-#: The operation of a request that waits for a claim: tries to `take` it, on any thread, for so many `seconds` at most.
-CLAIM = "claim"
 #: How long another process may take for an answer. Whoever is still at it by then has been stopped, or waits for a
 #: provider that answers nobody.
 LONGEST_CLAIM = 600.0
@@ -212,7 +210,7 @@ class Asking:
         self, judge: Judge, model: Model, question: Questioned
     ) -> Generator[dict[str, Any], Any, Answered]:
         call = Call(model, body(model, question.prompt), judge.key_variable, judge.timeout_seconds)
-        reply = yield {"op": "judge", "call": call}
+        reply = yield {"op": TO_MODEL, "call": call}
         answered: Answered = reply.value
         self.ledger.paid(model.name, answered.requests, answered.tokens)
         return answered

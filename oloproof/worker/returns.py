@@ -42,10 +42,8 @@ def retrieval(value: Any, depth: int) -> dict[str, Any]:
     candidates = value.candidates
     if not isinstance(candidates, (tuple, list)):
         raise InvalidReturn(f"Retrieval.candidates must be a tuple of Passage, got {kind(candidates)}")
-    if type(candidates) not in (
-        tuple,
-        list,
-    ):  # one of the user's own may go through it otherwise, and for ever
+    # A class of the user's own may list them otherwise, and for ever.
+    if type(candidates) not in (tuple, list):
         candidates = tuple(islice(candidates, max(len(candidates), depth + 1)))
     if len(candidates) > depth:
         raise InvalidReturn(f"retrieve returned {len(candidates)} candidates for a depth of {depth}")

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -312,10 +310,7 @@ def test_a_pull_request_looks_into_what_a_judge_found_and_counts_what_that_took(
     with_more_cases(suite)
     rules = [{"id": "none-new", "metric": "polite", "kind": "new_failures", "max": 0}]
     (suite.folder / "compare.yaml").write_text(json.dumps({"version": 1, "rules": rules}))
-    (suite.folder / ".gitignore").write_text(".oloproof\n__pycache__\n")
-    settings = ("-c", "user.name=a", "-c", "user.email=a@b.invalid")
-    for command in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "base")):
-        subprocess.run(["git", *settings, *command], cwd=suite.folder, check=True)
+    suite.commit_base()
     worse(suite)
     suite.edit('if "unclear" in question or ', "if ")  # no verdict in the base, one in the head
     suite.edit('"ranked" in question or "shy"', '"ranked" in question or "sound" in question or "shy"')
@@ -323,19 +318,7 @@ def test_a_pull_request_looks_into_what_a_judge_found_and_counts_what_that_took(
         'or "sound" in question:\n            names = ["kb-2", "kb-3"]',
         ':\n            names = ["kb-2", "kb-3"]',
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "oloproof_ci", "preview"],
-        cwd=suite.folder,
-        env=suite.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    written = suite.folder / ".oloproof" / "preview"
-    assert (written / "report.json").exists(), done.stderr
-    report = json.loads((written / "report.json").read_text())
-    comment = (written / "comment.md").read_text()
+    _, report, comment = suite.preview()
     (failures,) = report["failures"]
     assert failures["criterion"] == "polite"
     labels = {case["case_id"]: case["label"] for case in failures["new_failures"]}

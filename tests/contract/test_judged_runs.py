@@ -79,6 +79,29 @@ class JudgedProject:
             f"  - {json.dumps(judge)}\njudges: {{{judges}}}\n"
         )
 
+    def commit_base(self) -> None:
+        """Make a repository of the folder, with one commit on main."""
+        (self.folder / ".gitignore").write_text(".oloproof\n__pycache__\n")
+        settings = ("-c", "user.name=a", "-c", "user.email=a@b.invalid")
+        for command in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "base")):
+            subprocess.run(["git", *settings, *command], cwd=self.folder, check=True)
+
+    def preview(self, *arguments: str) -> tuple[int, Any, str]:
+        """Exit code, report and comment."""
+        done = subprocess.run(
+            [sys.executable, "-m", "oloproof_ci", "preview", *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        written = self.folder / ".oloproof" / "preview"
+        assert (written / "report.json").exists(), done.stderr
+        report = json.loads((written / "report.json").read_text())
+        return done.returncode, report, (written / "comment.md").read_text()
+
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "oloproof", *arguments],
@@ -460,31 +483,13 @@ def pull_request(project: JudgedProject, judges: str = "") -> tuple[int, Any, st
     config.write_text(re.sub(r"  - \{\"type\": \"groundedness.*\n", "", config.read_text()))
     rule = "{id: none-new, metric: grounded, kind: new_failures, max: 0}"
     (project.folder / "compare.yaml").write_text(f"{{version: 1, rules: [{rule}]}}")
-    (project.folder / ".gitignore").write_text(".oloproof\n__pycache__\n")
-    settings = ("-c", "user.name=a", "-c", "user.email=a@b.invalid")
-    for command in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "base")):
-        subprocess.run(["git", *settings, *command], cwd=project.folder, check=True)
+    project.commit_base()
     project.write(questions, judges)
     worse = '{"worse": " fault:ungrounded", "unclear": " fault:chatty"}.get(input["question"], "")'
     app = APP.replace('"Refunds take 14 days.", "cit', f'"Refunds take 14 days." + {worse}, "cit')
     assert app != APP
     (project.folder / "app.py").write_text(app)
-    done = subprocess.run(
-        [sys.executable, "-m", "oloproof_ci", "preview", "--policy-from", "head"],
-        cwd=project.folder,
-        env=project.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    written = project.folder / ".oloproof" / "preview"
-    assert (written / "report.json").exists(), done.stderr
-    return (
-        done.returncode,
-        json.loads((written / "report.json").read_text()),
-        (written / "comment.md").read_text(),
-    )
+    return project.preview("--policy-from", "head")
 
 
 def test_a_pull_request_shows_what_its_judge_finds_and_takes(project: JudgedProject) -> None:
