@@ -122,19 +122,26 @@ class Environments:
     def _run(
         self, command: Sequence[str], tree: Path, setting: str, variables: Mapping[str, str] | None = None
     ) -> None:
-        done = subprocess.run(
-            command,
-            cwd=tree,
-            env={**self._seen, **(variables or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-            **({} if self._account is None else self._account.popen_arguments()),
-        )
+        try:
+            done = subprocess.run(
+                command,
+                cwd=tree,
+                env={**self._seen, **(variables or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                check=False,
+                **({} if self._account is None else self._account.popen_arguments()),
+            )
+        except OSError as error:
+            who = "" if self._account is None else f" by user {self._account.uid}, whose the workspace is"
+            raise ConfigurationError(
+                f"input {setting}: {command[0]} cannot be run{who} ({error.strerror or error}); install it "
+                "where any user may run it"
+            ) from None
         if done.returncode:
             said = [line for line in done.stdout.splitlines() if line.strip()][-SHOWN:]
             raise ConfigurationError(

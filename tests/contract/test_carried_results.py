@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from cache_service import CacheServer
+from workflow import copy_packages
 
 from oloproof.settings.project import load_project
 from oloproof_ci.action.carrying import CarriedResults
@@ -40,7 +41,6 @@ sys.executable = sys.argv[2]
 from oloproof_ci.cli import main
 sys.exit(main(["action"]))
 """
-ROOT = Path(__file__).parents[2]
 #: Every call is counted in a file that no commit knows.
 APP = """
 import os
@@ -177,8 +177,7 @@ def repository(service: CacheServer) -> Iterator[Repository]:
     """On main the counting app and two cases; `change` is checked out."""
     folder = Path(tempfile.mkdtemp(prefix="carried-"))
     folder.chmod(0o755)  # the code runs as the workspace's owner
-    for name in ("oloproof", "oloproof_ci"):
-        shutil.copytree(ROOT / name, folder / "packages" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    copy_packages(folder / "packages")
     made = Repository(folder, service.environment())
     (folder / "origin").mkdir()
     made.git("init", "-q", "-b", "main")

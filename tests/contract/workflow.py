@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from api_server import JOB_TOKEN, ApiServer
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples"
 RULE = "  - {id: no-new-failures, metric: answer_correct, kind: new_failures, max: 0}\n"
 #: Pull-request code runs as another user when the tests run as root, and root's own interpreter may lie out of its
 #: reach; the one of the system does not.
 SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+def copy_packages(folder: Path) -> Path:
+    """Our packages where any user may read them, since the checkout that is tested may lie in a private folder."""
+    for name in ("oloproof", "oloproof_ci"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@cache
+def interpreter() -> str:
+    """The one that runs the action. As root it has what is in the action's image too where any user may get at it: our
+    packages, and uv."""
+    if os.geteuid() != 0:
+        return sys.executable
+    folder = Path(tempfile.mkdtemp(prefix="oloproof-image-"))
+    atexit.register(shutil.rmtree, folder)
+    folder.chmod(0o755)
+    environment = folder / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    (site_packages,) = environment.glob("lib/python*/site-packages")
+    tested = next(path for path in sys.path if path.endswith("site-packages"))
+    packages = copy_packages(folder / "packages")
+    (site_packages / "tested.pth").write_text(f"{packages}\n{tested}\n", encoding="utf-8")
+    shutil.copy(Path(sys.executable).with_name("uv"), environment / "bin" / "uv")
+    return str(environment / "bin" / "python")
 
 
 @dataclass(frozen=True)
@@ -160,7 +190,7 @@ class Workflow:
         }
         with (runner / "log").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "oloproof_ci", "action"],
+                [interpreter(), "-m", "oloproof_ci", "action"],
                 cwd="/",
                 env=job,
                 stdin=subprocess.DEVNULL,

@@ -145,3 +145,16 @@ def test_a_requirement_file_that_is_not_the_checkouts_is_refused(
     made = environments(tmp_path, requirements=(named,))
     with pytest.raises(ConfigurationError, match=f"input requirements: {named}: .*{said}"):
         made.check_named(tree)
+
+
+def test_a_uv_that_cannot_be_run_is_told_as_such(
+    tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by the workspace's owner, when ours lies in a folder that is closed to others."""
+    (tmp_path / "uv").touch(mode=0o600)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    made = environments(tmp_path, requirements=("requirements.txt",), python="3.11")
+    with pytest.raises(
+        ConfigurationError, match=r"input python-version: .*/uv cannot be run \(Permission denied\)"
+    ):
+        made.interpreter(tree)
